@@ -1,0 +1,202 @@
+//! What a user got wrong, field by field, in the words of the Kubernetes API.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::golang;
+
+/// Where in an object a field stands: `spec.ports[0].port`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Path(String);
+
+impl Path {
+    /// A field of the object itself.
+    pub fn new(name: &str) -> Path {
+        Path(name.to_owned())
+    }
+    /// A field of this one.
+    pub fn child(&self, name: &str) -> Path {
+        if self.0.is_empty() { Path(name.to_owned()) } else { Path(format!("{}.{name}", self.0)) }
+    }
+    /// An element of this list.
+    pub fn index(&self, index: usize) -> Path {
+        Path(format!("{}[{index}]", self.0))
+    }
+    /// An entry of this map.
+    pub fn key(&self, key: &str) -> Path {
+        Path(format!("{}[{key}]", self.0))
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The kinds of mistakes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mistake {
+    /// Nothing where something must be.
+    Required,
+    /// A value that breaks a rule.
+    Invalid,
+    /// A value that is not one of the few allowed.
+    NotSupported,
+    /// A value that must be unique.
+    Duplicate,
+    /// A field that may not be set here.
+    Forbidden,
+    /// Too many bytes.
+    TooLong,
+    /// Too many elements.
+    TooMany,
+    /// A reference to nothing.
+    NotFound,
+    /// A value of the wrong type.
+    TypeInvalid,
+    /// Our own failure.
+    Internal,
+}
+
+/// One mistake in one field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldError {
+    /// Where.
+    pub field: String,
+    /// What kind.
+    pub mistake: Mistake,
+    /// The wrong value as it is shown, if the kind shows one.
+    pub value: Option<String>,
+    /// What would be right.
+    pub detail: String,
+}
+
+/// All mistakes of one object, in the order the rules found them.
+pub type FieldErrors = Vec<FieldError>;
+
+impl FieldError {
+    fn new(path: &Path, mistake: Mistake, value: Option<String>, detail: impl Into<String>) -> FieldError {
+        FieldError { field: path.to_string(), mistake, value, detail: detail.into() }
+    }
+    /// Nothing where something must be.
+    pub fn required(path: &Path, detail: impl Into<String>) -> FieldError {
+        FieldError::new(path, Mistake::Required, None, detail)
+    }
+    /// A value that breaks a rule.
+    pub fn invalid(path: &Path, value: impl Shown, detail: impl Into<String>) -> FieldError {
+        FieldError::new(path, Mistake::Invalid, Some(value.shown()), detail)
+    }
+    /// A value that is not one of `allowed`, which are shown in the order given.
+    pub fn not_supported(path: &Path, value: impl Shown, allowed: &[&str]) -> FieldError {
+        let allowed: Vec<_> = allowed.iter().map(|v| golang::quote(v)).collect();
+        let detail =
+            if allowed.is_empty() { String::new() } else { format!("supported values: {}", allowed.join(", ")) };
+        FieldError::new(path, Mistake::NotSupported, Some(value.shown()), detail)
+    }
+    /// A value that must be unique.
+    pub fn duplicate(path: &Path, value: impl Shown) -> FieldError {
+        FieldError::new(path, Mistake::Duplicate, Some(value.shown()), "")
+    }
+    /// A field that may not be set here.
+    pub fn forbidden(path: &Path, detail: impl Into<String>) -> FieldError {
+        FieldError::new(path, Mistake::Forbidden, None, detail)
+    }
+    /// A value of more than `max` bytes.
+    pub fn too_long(path: &Path, max: usize) -> FieldError {
+        FieldError::new(path, Mistake::TooLong, None, format!("may not be more than {max} bytes"))
+    }
+    /// A list of more than `max` elements.
+    pub fn too_many(path: &Path, actual: usize, max: usize) -> FieldError {
+        FieldError::new(path, Mistake::TooMany, Some(actual.to_string()), format!("must have at most {max} items"))
+    }
+    /// A reference to nothing.
+    pub fn not_found(path: &Path, value: impl Shown) -> FieldError {
+        FieldError::new(path, Mistake::NotFound, Some(value.shown()), "")
+    }
+    /// The machine-readable reason of a Status cause.
+    pub fn reason(&self) -> &'static str {
+        match self.mistake {
+            Mistake::Required => "FieldValueRequired",
+            Mistake::Invalid => "FieldValueInvalid",
+            Mistake::NotSupported => "FieldValueNotSupported",
+            Mistake::Duplicate => "FieldValueDuplicate",
+            Mistake::Forbidden => "FieldValueForbidden",
+            Mistake::TooLong => "FieldValueTooLong",
+            Mistake::TooMany => "FieldValueTooMany",
+            Mistake::NotFound => "FieldValueNotFound",
+            Mistake::TypeInvalid => "FieldValueTypeInvalid",
+            Mistake::Internal => "InternalError",
+        }
+    }
+    /// The text of a Status cause: everything but the field.
+    pub fn body(&self) -> String {
+        let mut text = match self.mistake {
+            Mistake::Required => "Required value",
+            Mistake::Invalid | Mistake::TypeInvalid => "Invalid value",
+            Mistake::NotSupported => "Unsupported value",
+            Mistake::Duplicate => "Duplicate value",
+            Mistake::Forbidden => "Forbidden",
+            Mistake::TooLong => "Too long",
+            Mistake::TooMany => "Too many",
+            Mistake::NotFound => "Not found",
+            Mistake::Internal => "Internal error",
+        }
+        .to_owned();
+        for part in [self.value.as_deref(), Some(self.detail.as_str())].into_iter().flatten() {
+            if !part.is_empty() {
+                text.push_str(": ");
+                text.push_str(part);
+            }
+        }
+        text
+    }
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.body())
+    }
+}
+
+/// How a wrong value is shown in a message.
+pub trait Shown {
+    /// The text.
+    fn shown(&self) -> String;
+}
+
+impl Shown for &str {
+    fn shown(&self) -> String {
+        golang::quote(self)
+    }
+}
+impl Shown for String {
+    fn shown(&self) -> String {
+        golang::quote(self)
+    }
+}
+impl Shown for &String {
+    fn shown(&self) -> String {
+        golang::quote(self)
+    }
+}
+impl Shown for i64 {
+    fn shown(&self) -> String {
+        self.to_string()
+    }
+}
+impl Shown for bool {
+    fn shown(&self) -> String {
+        self.to_string()
+    }
+}
+/// Strings are quoted as Go does it, everything else is compact JSON; null is `null`.
+impl Shown for &Value {
+    fn shown(&self) -> String {
+        match self {
+            Value::String(text) => golang::quote(text),
+            other => other.to_string(),
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! Rules of event.
+
+use super::Rules;
+
+/// The rules.
+pub static RULES: Rules = Rules::PLAIN;

@@ -1,0 +1,6 @@
+//! Rules of ip_address.
+
+use super::Rules;
+
+/// The rules.
+pub static RULES: Rules = Rules::PLAIN;

@@ -1,0 +1,6 @@
+//! Rules of node.
+
+use super::Rules;
+
+/// The rules.
+pub static RULES: Rules = Rules::PLAIN;

@@ -1,0 +1,6 @@
+//! Rules of service.
+
+use super::Rules;
+
+/// The rules.
+pub static RULES: Rules = Rules::PLAIN;

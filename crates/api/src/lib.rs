@@ -1,0 +1,27 @@
+//! What an API object may be: the kinds we serve, their fields, defaults, validation, selectors, patches, table
+//! columns and allocations. Everything here computes; nothing here does I/O, reads a clock or draws a random number.
+
+pub mod alloc;
+pub mod decode;
+pub mod field;
+pub mod golang;
+pub mod ip;
+pub mod json;
+pub mod kinds;
+pub mod look;
+pub mod managed;
+pub mod meta;
+pub mod names;
+pub mod patch;
+pub mod proto;
+pub mod quantity;
+pub mod schema;
+pub mod selector;
+pub mod settings;
+pub mod status;
+
+pub use field::{FieldError, Path};
+pub use kinds::Kind;
+pub use look::Look;
+pub use settings::Settings;
+pub use status::Failure;

@@ -1,0 +1,218 @@
+//! The fields of every type we serve, as data: JSON name, protobuf number, type, how lists and maps merge. Decoding,
+//! protobuf, patches, server-side apply and OpenAPI all read these tables, so a field is described once.
+
+pub mod authentication;
+pub mod authorization;
+pub mod coordination;
+pub mod core;
+pub mod discovery;
+pub mod events;
+pub mod meta;
+pub mod networking;
+pub mod node;
+pub mod pod;
+pub mod rbac;
+pub mod volume;
+
+/// A type with named fields.
+#[derive(Debug)]
+pub struct Struct {
+    /// The name in the API, such as `ServiceSpec`.
+    pub name: &'static str,
+    /// The package it is published under in OpenAPI, such as `io.k8s.api.core.v1`.
+    pub package: &'static str,
+    /// In the order in which they are written.
+    pub fields: &'static [Field],
+    /// Whether server-side apply treats a value of this type as one piece.
+    pub atomic: bool,
+}
+
+/// One field of a [`Struct`].
+#[derive(Debug)]
+pub struct Field {
+    /// The JSON name; empty when the fields of the inner struct stand in the outer one.
+    pub name: &'static str,
+    /// The protobuf field number.
+    pub number: u32,
+    /// What it holds.
+    pub shape: Shape,
+    /// When it is written.
+    pub presence: Presence,
+    /// Whether OpenAPI lists it as required.
+    pub required: bool,
+    /// How server-side apply merges it.
+    pub merge: Merge,
+    /// How a strategic merge patch merges it.
+    pub strategic: Strategic,
+    /// The value OpenAPI and the keys of [`Merge::Keyed`] lists assume when it is absent.
+    pub default: Option<&'static str>,
+    /// The values OpenAPI allows; empty means any.
+    pub values: &'static [&'static str],
+}
+
+/// What a field holds.
+#[derive(Debug)]
+pub enum Shape {
+    /// A string; the text is the type's name in decoding errors (`string`, `v1.Protocol`).
+    Text(&'static str),
+    /// A 32-bit integer.
+    Int32,
+    /// A 64-bit integer.
+    Int64,
+    /// A double.
+    Float64,
+    /// A boolean.
+    Bool,
+    /// Bytes, in base64.
+    Bytes,
+    /// RFC 3339 with seconds.
+    Time,
+    /// RFC 3339 with microseconds.
+    MicroTime,
+    /// An amount with a unit, such as `100m` or `2Gi`.
+    Quantity,
+    /// A port number or a port name.
+    IntOrString,
+    /// Any JSON.
+    Any,
+    /// A set of field paths (managedFields).
+    Fields,
+    /// An object.
+    Struct(&'static Struct),
+    /// A list.
+    List(&'static Shape),
+    /// An object with free keys.
+    Map(&'static Shape),
+}
+
+/// When a field is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    /// Left out when zero, empty or null; a struct is always written.
+    NonZero,
+    /// Left out when null; zero counts as given.
+    Given,
+    /// Always written, as zero if need be.
+    Always,
+}
+
+/// How server-side apply merges a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Merge {
+    /// By the shape: structs and maps field by field, all else as one piece.
+    ByShape,
+    /// As one piece.
+    Atomic,
+    /// A list of unique values.
+    Set,
+    /// A list of objects told apart by these keys.
+    Keyed(&'static [&'static str]),
+}
+
+/// How a strategic merge patch merges a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strategic {
+    /// The patch's list takes the place of the old one.
+    Replace,
+    /// Elements are matched by this key; an empty key means a list of plain values.
+    Merge(&'static str),
+    /// Fields that the patch does not name under `$retainKeys` are dropped.
+    RetainKeys,
+    /// [`Strategic::Merge`] of elements of which only the fields under `$retainKeys` are kept.
+    MergeRetainKeys(&'static str),
+}
+
+/// A plain string.
+pub const TEXT: Shape = Shape::Text("string");
+
+impl Struct {
+    /// The field of that JSON name, looked for in inlined structs too.
+    pub fn field(&self, name: &str) -> Option<&'static Field> {
+        self.fields.iter().find_map(|field| match (field.name, &field.shape) {
+            ("", Shape::Struct(inner)) => inner.field(name),
+            (own, _) if own == name => Some(field),
+            _ => None,
+        })
+    }
+
+    /// As one piece under server-side apply.
+    pub(crate) const fn atomic(mut self) -> Struct {
+        self.atomic = true;
+        self
+    }
+}
+
+/// A field written when it is not zero; the methods below change that.
+pub(crate) const fn field(number: u32, name: &'static str, shape: Shape) -> Field {
+    Field {
+        name,
+        number,
+        shape,
+        presence: Presence::NonZero,
+        required: false,
+        merge: Merge::ByShape,
+        strategic: Strategic::Replace,
+        default: None,
+        values: &[],
+    }
+}
+
+/// The fields of another struct standing among those of the outer one in JSON, in a message of their own in protobuf.
+pub(crate) const fn inline(number: u32, inner: &'static Struct) -> Field {
+    field(number, "", Shape::Struct(inner))
+}
+
+impl Field {
+    pub(crate) const fn pointer(mut self) -> Field {
+        self.presence = Presence::Given;
+        self
+    }
+
+    pub(crate) const fn always(mut self) -> Field {
+        self.presence = Presence::Always;
+        self
+    }
+
+    pub(crate) const fn required(mut self) -> Field {
+        self.required = true;
+        self
+    }
+
+    pub(crate) const fn atomic(mut self) -> Field {
+        self.merge = Merge::Atomic;
+        self
+    }
+
+    pub(crate) const fn set(mut self) -> Field {
+        self.merge = Merge::Set;
+        self
+    }
+
+    pub(crate) const fn keys(mut self, keys: &'static [&'static str]) -> Field {
+        self.merge = Merge::Keyed(keys);
+        self
+    }
+
+    pub(crate) const fn merge(mut self, key: &'static str) -> Field {
+        self.strategic = Strategic::Merge(key);
+        self
+    }
+
+    pub(crate) const fn retain_keys(mut self) -> Field {
+        self.strategic = match self.strategic {
+            Strategic::Merge(key) => Strategic::MergeRetainKeys(key),
+            _ => Strategic::RetainKeys,
+        };
+        self
+    }
+
+    pub(crate) const fn default(mut self, value: &'static str) -> Field {
+        self.default = Some(value);
+        self
+    }
+
+    pub(crate) const fn values(mut self, values: &'static [&'static str]) -> Field {
+        self.values = values;
+        self
+    }
+}
