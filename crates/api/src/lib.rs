@@ -3,6 +3,7 @@
 
 pub mod alloc;
 pub mod decode;
+pub mod discovery;
 pub mod field;
 pub mod golang;
 pub mod ip;
