@@ -13,6 +13,7 @@ pub mod look;
 pub mod managed;
 pub mod meta;
 pub mod names;
+pub mod openapi;
 pub mod patch;
 pub mod proto;
 pub mod quantity;

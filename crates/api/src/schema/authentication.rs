@@ -61,7 +61,7 @@ pub static TOKEN_REVIEW: Struct = message(
 
 /// `TokenReviewSpec`.
 pub static TOKEN_REVIEW_SPEC: Struct =
-    message("TokenReviewSpec", &[field(1, "token", TEXT), field(2, "audiences", List(&TEXT))]);
+    message("TokenReviewSpec", &[field(1, "token", TEXT).required(), field(2, "audiences", List(&TEXT))]);
 
 /// `TokenReviewStatus`.
 pub static TOKEN_REVIEW_STATUS: Struct = message(

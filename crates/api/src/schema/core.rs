@@ -115,7 +115,8 @@ pub static LOAD_BALANCER_STATUS: Struct =
     message("LoadBalancerStatus", &[field(1, "ingress", List(&Object(&LOAD_BALANCER_INGRESS)))]);
 
 /// `LocalObjectReference`.
-pub static LOCAL_OBJECT_REFERENCE: Struct = message("LocalObjectReference", &[field(1, "name", TEXT)]).atomic();
+pub static LOCAL_OBJECT_REFERENCE: Struct =
+    message("LocalObjectReference", &[field(1, "name", TEXT).default("")]).atomic();
 
 /// `Namespace`.
 pub static NAMESPACE: Struct = message(

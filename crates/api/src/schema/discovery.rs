@@ -55,7 +55,7 @@ pub static ENDPOINT_SLICE: Struct = message(
     "EndpointSlice",
     &[
         field(1, "metadata", Object(&meta::OBJECT_META)),
-        field(4, "addressType", Text("v1.AddressType")).always().required(),
+        field(4, "addressType", Text("v1.AddressType")).always().required().values(&["FQDN", "IPv4", "IPv6"]),
         field(2, "endpoints", List(&Object(&ENDPOINT))).always(),
         field(3, "ports", List(&Object(&ENDPOINT_PORT))).always(),
     ],

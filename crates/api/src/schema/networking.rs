@@ -10,17 +10,22 @@ const fn message(name: &'static str, fields: &'static [Field]) -> Struct {
 /// `IPAddress`.
 pub static IP_ADDRESS: Struct = message(
     "IPAddress",
-    &[field(1, "metadata", Object(&meta::OBJECT_META)), field(2, "spec", Object(&IP_ADDRESS_SPEC))],
+    &[field(1, "metadata", Object(&meta::OBJECT_META)), field(2, "spec", Object(&IP_ADDRESS_SPEC)).required()],
 );
 
 /// `IPAddressSpec`.
 pub static IP_ADDRESS_SPEC: Struct =
-    message("IPAddressSpec", &[field(1, "parentRef", Object(&PARENT_REFERENCE)).pointer()]);
+    message("IPAddressSpec", &[field(1, "parentRef", Object(&PARENT_REFERENCE)).pointer().required()]);
 
 /// `ParentReference`.
 pub static PARENT_REFERENCE: Struct = message(
     "ParentReference",
-    &[field(1, "group", TEXT), field(2, "resource", TEXT), field(3, "namespace", TEXT), field(4, "name", TEXT)],
+    &[
+        field(1, "group", TEXT),
+        field(2, "resource", TEXT).required(),
+        field(3, "namespace", TEXT),
+        field(4, "name", TEXT).required(),
+    ],
 );
 
 /// `ServiceCIDR`.

@@ -121,7 +121,7 @@ pub static CONTAINER_RESIZE_POLICY: Struct = message(
 pub static CONTAINER_RESTART_RULE: Struct = message(
     "ContainerRestartRule",
     &[
-        field(1, "action", Text("v1.ContainerRestartRuleAction")),
+        field(1, "action", Text("v1.ContainerRestartRuleAction")).required(),
         field(2, "exitCodes", Object(&CONTAINER_RESTART_RULE_ON_EXIT_CODES)).pointer(),
     ],
 );
@@ -130,7 +130,7 @@ pub static CONTAINER_RESTART_RULE: Struct = message(
 pub static CONTAINER_RESTART_RULE_ON_EXIT_CODES: Struct = message(
     "ContainerRestartRuleOnExitCodes",
     &[
-        field(1, "operator", Text("v1.ContainerRestartRuleOnExitCodesOperator")),
+        field(1, "operator", Text("v1.ContainerRestartRuleOnExitCodesOperator")).required(),
         field(2, "values", List(&Shape::Int32)).set(),
     ],
 );
@@ -346,7 +346,7 @@ pub static FILE_KEY_SELECTOR: Struct = message(
 /// `GRPCAction`.
 pub static GRPC_ACTION: Struct = message(
     "GRPCAction",
-    &[field(1, "port", Shape::Int32).always().required(), field(2, "service", TEXT).pointer().always()],
+    &[field(1, "port", Shape::Int32).always().required(), field(2, "service", TEXT).pointer().always().default("")],
 );
 
 /// `HostAlias`.
@@ -373,7 +373,7 @@ pub static HTTP_HEADER: Struct =
     message("HTTPHeader", &[field(1, "name", TEXT).always().required(), field(2, "value", TEXT).always().required()]);
 
 /// `ImageVolumeStatus`.
-pub static IMAGE_VOLUME_STATUS: Struct = message("ImageVolumeStatus", &[field(1, "imageRef", TEXT)]);
+pub static IMAGE_VOLUME_STATUS: Struct = message("ImageVolumeStatus", &[field(1, "imageRef", TEXT).required()]);
 
 /// `Lifecycle`.
 pub static LIFECYCLE: Struct = message(

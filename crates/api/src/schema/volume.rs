@@ -25,14 +25,16 @@ pub static AZURE_DISK_VOLUME_SOURCE: Struct = message(
     &[
         field(1, "diskName", TEXT).always().required(),
         field(2, "diskURI", TEXT).always().required(),
-        field(3, "cachingMode", Text("v1.AzureDataDiskCachingMode")).pointer().values(&[
-            "None",
-            "ReadOnly",
-            "ReadWrite",
-        ]),
+        field(3, "cachingMode", Text("v1.AzureDataDiskCachingMode"))
+            .pointer()
+            .values(&["None", "ReadOnly", "ReadWrite"])
+            .default("ReadWrite"),
         field(4, "fsType", TEXT).pointer().default("ext4"),
         field(5, "readOnly", Shape::Bool).pointer().default("false"),
-        field(6, "kind", Text("v1.AzureDataDiskKind")).pointer().values(&["Dedicated", "Managed", "Shared"]),
+        field(6, "kind", Text("v1.AzureDataDiskKind"))
+            .pointer()
+            .values(&["Dedicated", "Managed", "Shared"])
+            .default("Shared"),
     ],
 );
 
@@ -319,8 +321,8 @@ pub static PHOTON_PERSISTENT_DISK_VOLUME_SOURCE: Struct = message(
 pub static POD_CERTIFICATE_PROJECTION: Struct = message(
     "PodCertificateProjection",
     &[
-        field(1, "signerName", TEXT),
-        field(2, "keyType", TEXT),
+        field(1, "signerName", TEXT).required(),
+        field(2, "keyType", TEXT).required(),
         field(3, "maxExpirationSeconds", Shape::Int32).pointer(),
         field(4, "credentialBundlePath", TEXT),
         field(5, "keyPath", TEXT),

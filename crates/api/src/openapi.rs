@@ -1,0 +1,123 @@
+//! The types and requests we serve, as OpenAPI says it: version 3 (one document a group and version) for `kubectl explain`
+//! and validation, version 2 (one document, also as protobuf) for what kubectl still asks there. All of it follows from the
+//! kinds table and the schema tables; the texts are in [`descriptions`].
+
+use serde_json::{Map, Value, json};
+
+use crate::Kind;
+use crate::discovery::{KUBERNETES, fingerprint, group_names, versions};
+use crate::kinds::Subresource;
+use crate::schema::{self, Struct};
+use schemas::{Dialect, Schemas};
+
+pub mod descriptions;
+mod gnostic;
+mod paths;
+mod render;
+mod schemas;
+
+#[cfg(test)]
+mod tests;
+
+/// `/openapi/v3`: where the documents are. The hash in the URL changes with the document, so clients may keep it for ever.
+pub fn v3_index(kinds: &[&'static Kind]) -> Value {
+    let mut documents = Map::new();
+    for (group, version) in group_versions(kinds) {
+        let Some(document) = v3_document(kinds, group, version) else { continue };
+        let path = root(group, version);
+        let hash = fingerprint(document.to_string().as_bytes());
+        let url = format!("/openapi/v3/{path}?hash={hash:016X}");
+        documents.insert(path, json!({"serverRelativeURL": url}));
+    }
+    json!({"paths": documents})
+}
+
+/// `/openapi/v3/api/v1`, `/openapi/v3/apis/GROUP/VERSION`, if there is such a version.
+pub fn v3_document(kinds: &[&'static Kind], group: &str, version: &str) -> Option<Value> {
+    let here: Vec<&'static Kind> =
+        kinds.iter().copied().filter(|kind| kind.group == group && kind.version == version).collect();
+    if here.is_empty() {
+        return None;
+    }
+    let token = json!({"type": "apiKey", "description": "Bearer token authentication", "name": "authorization", "in": "header"});
+    Some(json!({
+        "openapi": "3.0.0",
+        "info": {"title": "Kubernetes", "version": KUBERNETES},
+        "paths": render::v3(&paths::of(&here)),
+        "components": {
+            "schemas": schemas(Dialect::V3, &here, kinds),
+            "securitySchemes": {"BearerToken": token},
+        },
+    }))
+}
+
+/// `/openapi/v2` as JSON.
+pub fn v2_json(kinds: &[&'static Kind]) -> Value {
+    let token = json!({"type": "apiKey", "description": "Bearer token authentication", "name": "authorization", "in": "header"});
+    json!({
+        "swagger": "2.0",
+        "info": {"title": "Kubernetes", "version": KUBERNETES},
+        "paths": render::v2(&paths::of(kinds)),
+        "definitions": schemas(Dialect::V2, kinds, kinds),
+        "securityDefinitions": {"BearerToken": token},
+        "security": [{"BearerToken": []}],
+    })
+}
+
+/// `/openapi/v2` as `application/com.github.proto-openapi.spec.v2@v1.0+protobuf`, the only form kubectl asks for.
+pub fn v2_protobuf(kinds: &[&'static Kind]) -> Vec<u8> {
+    gnostic::document(&v2_json(kinds))
+}
+
+/// A type as other documents name it.
+fn type_name(of: &Struct) -> String {
+    format!("{}.{}", of.package, of.name)
+}
+
+/// The type of a list of objects.
+fn list_name(of: &Struct) -> String {
+    format!("{}List", type_name(of))
+}
+
+/// `api/v1`, `apis/discovery.k8s.io/v1`.
+fn root(group: &str, version: &str) -> String {
+    if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
+}
+
+fn group_versions(kinds: &[&'static Kind]) -> Vec<(&'static str, &'static str)> {
+    let groups = std::iter::once("").chain(group_names(kinds));
+    groups.flat_map(|group| versions(kinds, group).into_iter().map(move |version| (group, version))).collect()
+}
+
+/// The types of these kinds and all that they reach. `all` says in which groups the types of the protocol are at home.
+fn schemas(dialect: Dialect, here: &[&'static Kind], all: &[&'static Kind]) -> Map<String, Value> {
+    let mut out = Schemas::new(dialect);
+    for kind in here {
+        out.object(kind.schema, &[gvk(kind.group, kind.version, kind.kind)]);
+        if !kind.store_prefix.is_empty() {
+            let list = gvk(kind.group, kind.version, &format!("{}List", kind.kind));
+            out.list(kind.schema, &list);
+        }
+        for subresource in kind.subresources {
+            match subresource {
+                Subresource::Binding => out.object(&schema::core::BINDING, &[gvk("", "v1", "Binding")]),
+                Subresource::Token => {
+                    let request = gvk("authentication.k8s.io", "v1", "TokenRequest");
+                    out.object(&schema::authentication::TOKEN_REQUEST, &[request]);
+                }
+                Subresource::Status | Subresource::Finalize | Subresource::Proxy => {}
+            }
+        }
+    }
+    let everywhere: Vec<Value> =
+        group_versions(all).into_iter().map(|(group, version)| gvk(group, version, "DeleteOptions")).collect();
+    out.object(&schema::meta::DELETE_OPTIONS, &everywhere);
+    out.object(&schema::meta::STATUS, &[gvk("", "v1", "Status")]);
+    out.patch();
+    out.finish()
+}
+
+/// Which kind a type or a request is about.
+fn gvk(group: &str, version: &str, kind: &str) -> Value {
+    json!({"group": group, "version": version, "kind": kind})
+}
