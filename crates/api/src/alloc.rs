@@ -121,7 +121,7 @@ pub fn delete(service: &Value, ledger: &mut Ledger<'_>) {
     if spec::needs_cluster_ip(spec) && !spec::is_headless(spec) {
         ledger.freed_ips.extend(spec.texts("clusterIPs").into_iter().filter_map(ip::parse));
     }
-    ports::free(ledger, spec::node_ports(spec));
+    ports::free(ledger, ports::owned(spec));
     if spec::needs_health_check(spec) {
         ports::free(ledger, [spec.int("healthCheckNodePort")]);
     }

@@ -92,12 +92,18 @@ fn choose(service: &Value, text: &str, ledger: &mut Ledger<'_>) -> Result<String
         return because("it is not an IP address");
     };
     let family = family_of(text);
-    let mut ranges = ranges(ledger, family);
-    if !ranges.any(|range| range.holds(address)) {
-        return because("the provided network does not match the current range");
-    }
+    let in_range = ranges(ledger, family).any(|range| range.holds(address));
     if ledger.dry_run {
-        return Ok(text.to_owned());
+        let first = ledger.ranges.iter().find(|range| range.addr().is_ipv6() == address.is_ipv6());
+        return match first {
+            Some(range) if !in_range => because(&format!(
+                "the provided IP ({address}) is not in the valid range. The range of valid IPs is {range}"
+            )),
+            _ => Ok(text.to_owned()),
+        };
+    }
+    if !in_range {
+        return because("the provided network does not match the current range");
     }
     if let Some(why) = record::reason_against(service, address) {
         return because(&why);
