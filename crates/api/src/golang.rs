@@ -27,6 +27,18 @@ pub fn quote(text: &str) -> String {
     out
 }
 
+/// Whether a character is shown as it is (`unicode.IsPrint`): letters, marks, numbers, punctuation, symbols and the space.
+pub fn is_print(c: char) -> bool {
+    c == ' ' || !(c.is_control() || c.is_whitespace() || is_format(c))
+}
+
+/// Characters that only steer how text is shown, and private ones.
+fn is_format(c: char) -> bool {
+    matches!(u32::from(c),
+        0xad | 0x600..=0x605 | 0x61c | 0x6dd | 0x70f | 0x180e | 0x200b..=0x200f | 0x202a..=0x202e | 0x2060..=0x206f
+        | 0xe000..=0xf8ff | 0xfeff | 0xfff9..=0xfffb | 0xf0000..)
+}
+
 /// A value as Go's `%v` prints it: `map[a:1 b:x]`, `[1 2]`, keys sorted.
 pub fn plain(value: &Value) -> String {
     match value {

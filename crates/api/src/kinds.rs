@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::Settings;
 use crate::field::FieldErrors;
+use crate::meta::Checks;
 use crate::names::Reasons;
 use crate::schema::{self, Struct};
 
@@ -427,6 +428,8 @@ impl Traits {
 pub struct Rules {
     /// Reasons against a name; `prefix` means it is a `generateName`.
     pub name: fn(name: &str, prefix: bool) -> Reasons,
+    /// Which rules of metadata the kind checks by itself.
+    pub metadata: Checks,
     /// Fills what the user left out. Applied to every object that comes in, and to the result of every patch.
     pub default: fn(object: &mut Value, settings: &Settings),
     /// Drops what a create may not set (such as status) and sets what it always sets.
@@ -454,9 +457,8 @@ pub struct Rules {
 impl Rules {
     /// A kind without rules of its own: names are subdomains, everything goes.
     pub const PLAIN: Rules = Rules {
-        name: |name, prefix| {
-            if prefix { crate::names::subdomain(name.trim_end_matches('-')) } else { crate::names::subdomain(name) }
-        },
+        name: crate::meta::subdomain_name,
+        metadata: Checks::USUAL,
         default: |_, _| {},
         prepare_create: |_, _| {},
         prepare_update: |_, _, _| {},

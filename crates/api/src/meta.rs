@@ -1,16 +1,261 @@
-//! `metadata`, which every object has: its rules on create and update.
+//! `metadata`, which every object has: its rules on create and update, and the shapes names may have.
 
 use serde_json::Value;
 
-use crate::Kind;
-use crate::field::FieldErrors;
+use crate::field::{FieldError, FieldErrors, Path};
+use crate::names::Reasons;
+use crate::{Kind, Look, golang, names};
 
-/// Mistakes in the metadata of an object (name, namespace, labels, annotations, finalizers, owners, managedFields).
-pub fn validate(_object: &Value, _kind: &Kind) -> FieldErrors {
-    FieldErrors::new()
+mod change;
+mod owners;
+
+pub use change::{requires_resource_version, validate_update};
+pub use owners::validate_owners;
+
+/// Which rules of metadata a kind checks by itself, on top of those that hold for every object. The reference server
+/// checks some things twice, and then tells them twice.
+#[derive(Debug, Clone, Copy)]
+pub struct Checks {
+    /// On create.
+    pub create: &'static [Check],
+    /// On update.
+    pub update: &'static [Check],
+    /// On a write to `status`.
+    pub status: &'static [Check],
+    /// Whether finalizers must be qualified (`example.com/name`) or one of the few standard ones.
+    pub qualified_finalizers: bool,
 }
 
-/// Changes of metadata that are not allowed.
-pub fn validate_update(_object: &Value, _old: &Value) -> FieldErrors {
-    FieldErrors::new()
+/// A set of rules of metadata.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Check {
+    /// Everything about the new metadata, with the kind's own rule for names.
+    Whole,
+    /// What may change.
+    Change,
 }
+
+impl Checks {
+    /// What most kinds check.
+    pub const USUAL: Checks = Checks {
+        create: &[Check::Whole],
+        update: &[Check::Change, Check::Whole],
+        status: &[Check::Change],
+        qualified_finalizers: true,
+    };
+    /// As usual, but on update only what changed.
+    pub const CHANGE_ONLY: Checks = Checks { update: &[Check::Change], ..Checks::USUAL };
+    /// Nothing beyond what holds for every object.
+    pub const NONE: Checks = Checks { create: &[], update: &[], status: &[], qualified_finalizers: false };
+}
+
+/// Mistakes in the metadata of an object, by the kind's own rule for names.
+pub fn validate(object: &Value, kind: &Kind) -> FieldErrors {
+    whole(object.at("metadata"), kind.namespaced, kind.rules.name)
+}
+
+/// Mistakes in the metadata of an object, with the one rule for names that every kind has: they are a piece of a URL.
+pub fn validate_any(object: &Value, kind: &Kind) -> FieldErrors {
+    whole(object.at("metadata"), kind.namespaced, path_segment)
+}
+
+/// Finalizers that are neither qualified nor standard.
+pub fn validate_finalizer_names(object: &Value) -> FieldErrors {
+    let path = metadata("finalizers");
+    let names = object.at("metadata").texts("finalizers");
+    let plain = |name: &str| !name.contains('/') && !["kubernetes", ORPHAN, FOREGROUND].contains(&name);
+    names
+        .iter()
+        .enumerate()
+        .filter(|(_, name)| plain(name))
+        .map(|(index, name)| {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            FieldError::invalid(&path.index(index), *name, why)
+        })
+        .collect()
+}
+
+/// Mistakes in labels, all told at the same path.
+pub fn validate_labels(labels: &Value, path: &Path) -> FieldErrors {
+    let mut errors = FieldErrors::new();
+    for (key, value) in labels.as_object().into_iter().flatten() {
+        let value = value.as_str().unwrap_or_default();
+        errors.extend(names::label_key(key).into_iter().map(|why| FieldError::invalid(path, key, why)));
+        errors.extend(names::label_value(value).into_iter().map(|why| FieldError::invalid(path, value, why)));
+    }
+    errors
+}
+
+/// Reasons against a name that must be a subdomain, or against the beginning of one.
+pub fn subdomain_name(name: &str, prefix: bool) -> Reasons {
+    names::subdomain(&if prefix { without_trailing_dash(name) } else { name.to_owned() })
+}
+
+/// Reasons against a name that must be a label, or against the beginning of one.
+pub fn label_name(name: &str, prefix: bool) -> Reasons {
+    names::label(&if prefix { without_trailing_dash(name) } else { name.to_owned() })
+}
+
+/// The metadata an object has after a write to its `status`: that of the old object but for what identifies the write.
+pub fn keep_for_status(object: &mut Value, old: &Value) {
+    const OF_OLD: [&str; 7] = [
+        "deletionTimestamp",
+        "generation",
+        "selfLink",
+        "labels",
+        "annotations",
+        "finalizers",
+        "ownerReferences",
+    ];
+    let old = old.at("metadata");
+    let metadata = object.map_mut("metadata");
+    for name in OF_OLD {
+        match old.get(name) {
+            Some(value) => metadata.insert(name.to_owned(), value.clone()),
+            None => metadata.shift_remove(name),
+        };
+    }
+}
+
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+/// Keys and values of all annotations together.
+const MAX_ANNOTATIONS: usize = 256 * 1024;
+const MAX_MANAGER: usize = 128;
+const MAX_SUBRESOURCE: usize = 256;
+
+fn metadata(name: &str) -> Path {
+    Path::new("metadata").child(name)
+}
+
+fn whole(meta: &Value, namespaced: bool, name_rule: fn(&str, bool) -> Reasons) -> FieldErrors {
+    let mut errors = name(meta, name_rule);
+    errors.extend(namespace(meta, namespaced));
+    if meta.int("generation") < 0 {
+        let why = "must be greater than or equal to 0";
+        errors.push(FieldError::invalid(&metadata("generation"), meta.int("generation"), why));
+    }
+    errors.extend(free_fields(meta, true));
+    errors
+}
+
+fn name(meta: &Value, rule: fn(&str, bool) -> Reasons) -> FieldErrors {
+    let invalid = |field: &str, value: &str, prefix: bool| -> FieldErrors {
+        rule(value, prefix).into_iter().map(|why| FieldError::invalid(&metadata(field), value, why)).collect()
+    };
+    let (prefix, name) = (meta.text("generateName"), meta.text("name"));
+    let mut errors = if prefix.is_empty() { FieldErrors::new() } else { invalid("generateName", prefix, true) };
+    if name.is_empty() {
+        errors.push(FieldError::required(&metadata("name"), "name or generateName is required"));
+    } else {
+        errors.extend(invalid("name", name, false));
+    }
+    errors
+}
+
+fn namespace(meta: &Value, namespaced: bool) -> FieldErrors {
+    let (path, value) = (metadata("namespace"), meta.text("namespace"));
+    match (namespaced, value) {
+        (true, "") => vec![FieldError::required(&path, "")],
+        (true, _) => names::label(value).into_iter().map(|why| FieldError::invalid(&path, value, why)).collect(),
+        (false, "") => FieldErrors::new(),
+        (false, _) => vec![FieldError::forbidden(&path, "not allowed on this type")],
+    }
+}
+
+/// What a user writes freely: labels, annotations, owners, finalizers, managedFields.
+fn free_fields(meta: &Value, finalizers_too: bool) -> FieldErrors {
+    let mut errors = validate_labels(meta.at("labels"), &metadata("labels"));
+    errors.extend(annotations(meta.at("annotations")));
+    errors.extend(validate_owners(meta.list("ownerReferences"), &metadata("ownerReferences")));
+    if finalizers_too {
+        errors.extend(finalizers(&meta.texts("finalizers"), meta.at("finalizers")));
+    }
+    errors.extend(managed_fields(meta.list("managedFields")));
+    errors
+}
+
+fn annotations(annotations: &Value) -> FieldErrors {
+    let path = metadata("annotations");
+    let mut errors = FieldErrors::new();
+    let mut size = 0;
+    for (key, value) in annotations.as_object().into_iter().flatten() {
+        // Unlike that of a label, the prefix of an annotation's key may have capitals.
+        let reasons = names::label_key(&key.to_lowercase());
+        errors.extend(reasons.into_iter().map(|why| FieldError::invalid(&path, key, why)));
+        size += key.len() + value.as_str().unwrap_or_default().len();
+    }
+    if size > MAX_ANNOTATIONS {
+        errors.push(FieldError::too_long(&path, MAX_ANNOTATIONS));
+    }
+    errors
+}
+
+fn finalizers(names: &[&str], shown: &Value) -> FieldErrors {
+    let path = metadata("finalizers");
+    let reasons = |name: &&str| -> FieldErrors {
+        names::label_key(name).into_iter().map(|why| FieldError::invalid(&path, *name, why)).collect()
+    };
+    let mut errors: FieldErrors = names.iter().flat_map(reasons).collect();
+    if names.contains(&ORPHAN) && names.contains(&FOREGROUND) {
+        let why = format!("finalizer {ORPHAN} and {FOREGROUND} cannot be both set");
+        errors.push(FieldError::invalid(&path, shown, why));
+    }
+    errors
+}
+
+fn managed_fields(entries: &[Value]) -> FieldErrors {
+    let mut errors = FieldErrors::new();
+    for (index, entry) in entries.iter().enumerate() {
+        let path = metadata("managedFields").index(index);
+        let operation = entry.text("operation");
+        if !["Apply", "Update"].contains(&operation) {
+            errors.push(FieldError::invalid(&path.child("operation"), operation, "must be `Apply` or `Update`"));
+        }
+        let fields_type = entry.text("fieldsType");
+        if !["", "FieldsV1"].contains(&fields_type) {
+            errors.push(FieldError::invalid(&path.child("fieldsType"), fields_type, "must be `FieldsV1`"));
+        }
+        errors.extend(validate_manager(entry.text("manager"), &path.child("manager")));
+        if entry.text("subresource").len() > MAX_SUBRESOURCE {
+            errors.push(FieldError::too_long(&path.child("subresource"), MAX_SUBRESOURCE));
+        }
+    }
+    errors
+}
+
+/// Mistakes in the name of a field manager, in `managedFields` or in the query of a request.
+pub fn validate_manager(manager: &str, path: &Path) -> FieldErrors {
+    let mut errors = FieldErrors::new();
+    if manager.len() > MAX_MANAGER {
+        errors.push(FieldError::too_long(path, MAX_MANAGER));
+    }
+    for (at, c) in manager.char_indices() {
+        if golang::is_print(c) {
+            continue;
+        }
+        let why = format!("invalid character U+{:04X} (at position {at})", u32::from(c));
+        errors.push(FieldError::invalid(path, manager, why));
+    }
+    errors
+}
+
+fn path_segment(name: &str, prefix: bool) -> Reasons {
+    // A prefix of dots becomes a good name by what is appended to it.
+    if prefix && (name == "." || name == "..") { Reasons::new() } else { names::path_segment(name) }
+}
+
+/// A dash at the end of a prefix is no mistake: what is appended ends the name. The reference server looks at a text in
+/// which the dash and the character before it have made way for a letter, so that character may be anything.
+fn without_trailing_dash(name: &str) -> String {
+    match name.strip_suffix('-').filter(|rest| !rest.is_empty()) {
+        Some(rest) => {
+            let kept = rest.char_indices().last().map_or(0, |(at, _)| at);
+            format!("{}a", &rest[..kept])
+        }
+        None => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,8 @@
 //! The fields of every type we serve, as data: JSON name, protobuf number, type, how lists and maps merge. Decoding,
 //! protobuf, patches, server-side apply and OpenAPI all read these tables, so a field is described once.
 
+use serde_json::{Map, Value};
+
 pub mod authentication;
 pub mod authorization;
 pub mod coordination;
@@ -133,6 +135,32 @@ impl Struct {
             (own, _) if own == name => Some(field),
             _ => None,
         })
+    }
+
+    /// Sets a field of an object of this type and keeps the type's order, in which the object already is. Null removes.
+    pub fn place(&self, object: &mut Value, name: &str, value: impl Into<Value>) {
+        let Some(map) = object.as_object_mut() else {
+            return;
+        };
+        match value.into() {
+            Value::Null => {
+                map.shift_remove(name);
+            }
+            value => match map.get_mut(name) {
+                Some(place) => *place = value,
+                None => {
+                    let before = self.fields.iter().take_while(|field| field.name != name);
+                    let last = before.filter_map(|field| map.keys().position(|key| key == field.name)).max();
+                    let at = last.map_or_else(|| self.head(map), |last| last + 1);
+                    map.shift_insert(at, name.to_owned(), value);
+                }
+            },
+        }
+    }
+
+    /// How many keys stand before the fields of the type: `kind` and `apiVersion` of a whole object.
+    fn head(&self, map: &Map<String, Value>) -> usize {
+        map.keys().take_while(|key| self.field(key).is_none()).count()
     }
 
     /// As one piece under server-side apply.

@@ -74,7 +74,13 @@ impl Failure {
     }
     /// 422 with a cause for each mistake. `subject.kind` is the kind.
     pub fn invalid(subject: Subject<'_>, errors: &FieldErrors) -> Failure {
-        let all: Vec<String> = errors.iter().map(FieldError::to_string).collect();
+        let mut all: Vec<String> = Vec::with_capacity(errors.len());
+        for text in errors.iter().map(FieldError::to_string) {
+            // Two rules may find the same mistake: both are causes, but the message says it once.
+            if !all.contains(&text) {
+                all.push(text);
+            }
+        }
         let text = if all.len() == 1 { all[0].clone() } else { format!("[{}]", all.join(", ")) };
         let causes: Vec<Value> =
             errors.iter().map(|e| json!({"reason": e.reason(), "message": e.body(), "field": e.field})).collect();
