@@ -68,6 +68,13 @@ pub struct Conversion {
     pub load: fn(&Value) -> Value,
 }
 
+/// There is one entry a kind, so two are the same if they are at the same place.
+impl PartialEq for Kind {
+    fn eq(&self, other: &Kind) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
 impl Kind {
     /// `v1`, `discovery.k8s.io/v1`.
     pub fn api_version(&self) -> String {
@@ -132,6 +139,9 @@ pub static KINDS: &[&Kind] = &[
     &ROLE_BINDING,
     &ROLE,
 ];
+
+/// Kinds served only when asked for.
+pub static OPTIONAL: &[&Kind] = &[];
 
 /// An ordinary namespaced kind; entries below change what differs.
 const fn kind(kind: &'static str, resource: &'static str, schema: &'static Struct) -> Kind {

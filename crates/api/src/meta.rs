@@ -98,15 +98,8 @@ pub fn label_name(name: &str, prefix: bool) -> Reasons {
 
 /// The metadata an object has after a write to its `status`: that of the old object but for what identifies the write.
 pub fn keep_for_status(object: &mut Value, old: &Value) {
-    const OF_OLD: [&str; 7] = [
-        "deletionTimestamp",
-        "generation",
-        "selfLink",
-        "labels",
-        "annotations",
-        "finalizers",
-        "ownerReferences",
-    ];
+    const OF_OLD: [&str; 7] =
+        ["deletionTimestamp", "generation", "selfLink", "labels", "annotations", "finalizers", "ownerReferences"];
     let old = old.at("metadata");
     let metadata = object.map_mut("metadata");
     for name in OF_OLD {

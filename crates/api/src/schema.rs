@@ -163,6 +163,19 @@ impl Struct {
         map.keys().take_while(|key| self.field(key).is_none()).count()
     }
 
+    /// Puts the keys of an object of this type into the type's order; unknown ones come last.
+    pub fn arrange(&self, map: &mut Map<String, Value>) {
+        let mut arranged = Map::with_capacity(map.len());
+        for field in self.fields {
+            if let Some(value) = map.get_mut(field.name) {
+                arranged.insert(field.name.to_owned(), value.take());
+                map.swap_remove(field.name);
+            }
+        }
+        arranged.append(map);
+        *map = arranged;
+    }
+
     /// As one piece under server-side apply.
     pub(crate) const fn atomic(mut self) -> Struct {
         self.atomic = true;

@@ -1,1 +1,388 @@
-//! Placeholder.
+//! The API over HTTP, as a tower Service: what kube-apiserver is to a cluster, for the kinds of `fairlead_api::kinds`.
+//!
+//! A request is routed (`route`), its answer's form is settled (`negotiate`), the client is known and allowed (`auth`), and
+//! one of `read`, `watch`, `write`, `patch`, `delete` does the work on the store. Nothing here knows which store it is.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use fairlead_api::kinds::{self, Verb};
+use fairlead_api::{Failure, Kind, Settings};
+use fairlead_store::Backend;
+use http::header::{HeaderName, HeaderValue, USER_AGENT};
+use http::request::Parts;
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use thiserror::Error;
+
+mod admission;
+mod allocate;
+mod body;
+mod bootstrap;
+mod clock;
+mod delete;
+mod documents;
+mod health;
+mod metrics;
+mod negotiate;
+mod object;
+mod options;
+mod patch;
+mod pods;
+mod proxy;
+mod read;
+mod reply;
+mod review;
+mod route;
+mod table;
+mod watch;
+mod write;
+mod yaml;
+
+pub use admission::Admission;
+pub use object::read_foreign;
+pub use reply::Body;
+
+use negotiate::{Asked, Form};
+use options::{ListOptions, Query, WriteKind, WriteOptions};
+use reply::Reply;
+use route::{Route, Target};
+
+/// What an administrator chose.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// What the rules depend on.
+    pub settings: Settings,
+    /// Kinds served beside the usual ones.
+    pub extra_kinds: Vec<&'static Kind>,
+    /// What is forbidden beyond the rules.
+    pub admission: Admission,
+    /// Where clients reach this server: the endpoint of the `kubernetes` Service.
+    pub advertise: std::net::SocketAddr,
+}
+
+/// Why a server could not start.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// The store did not take the first objects.
+    #[error("cannot prepare the store: {0}")]
+    Bootstrap(String),
+}
+
+/// The API server. Cheap to clone; all clones are one.
+#[derive(Clone)]
+pub struct Server {
+    inner: Arc<Inner>,
+}
+
+/// What all requests share.
+pub(crate) struct Inner {
+    pub(crate) store: Arc<dyn Backend>,
+    pub(crate) options: Options,
+    pub(crate) kinds: Vec<&'static Kind>,
+    pub(crate) documents: documents::Documents,
+    pub(crate) metrics: metrics::Metrics,
+    /// The cluster IPs in use.
+    pub(crate) addresses: Arc<allocate::Addresses>,
+    /// Held while the node-port map is read and written, so that local writers do not defeat each other.
+    pub(crate) node_ports: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl Server {
+    /// A server on a store. Makes what every cluster has (namespaces, the `kubernetes` Service, the ServiceCIDR).
+    pub async fn new(store: Arc<dyn Backend>, options: Options) -> Result<Server, Error> {
+        let kinds: Vec<_> = kinds::KINDS.iter().copied().chain(options.extra_kinds.iter().copied()).collect();
+        let addresses =
+            allocate::Addresses::follow(store.clone()).await.map_err(|error| Error::Bootstrap(error.to_string()))?;
+        let inner = Inner {
+            store,
+            addresses,
+            documents: documents::Documents::new(&kinds, options.advertise),
+            options,
+            kinds,
+            metrics: metrics::Metrics::default(),
+            node_ports: Arc::default(),
+        };
+        bootstrap::run(&inner).await.map_err(|failure| Error::Bootstrap(failure.message))?;
+        Ok(Server { inner: Arc::new(inner) })
+    }
+
+    /// Answers one request.
+    pub async fn handle<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: http_body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let started = Instant::now();
+        let (parts, body) = request.into_parts();
+        let query = Query::parse(parts.uri.query().unwrap_or_default());
+        let route = route::route(&route::percent_decode(parts.uri.path()), &self.inner.kinds);
+        let labels = metrics::Labels::of(&parts.method, &route, &query);
+        let mut call = Call { server: &self.inner, parts: &parts, query: &query, warnings: Vec::new() };
+        let mut response = match call.answer(route, body).await {
+            Ok(response) => response,
+            Err(failure) => reply::failure(&failure, negotiate::fallback(&parts.headers, query.get("pretty"))),
+        };
+        add_warnings(&mut response, &call.warnings);
+        self.inner.metrics.request(labels, response.status(), started.elapsed());
+        response
+    }
+}
+
+/// One request on its way.
+struct Call<'a> {
+    server: &'a Arc<Inner>,
+    parts: &'a Parts,
+    query: &'a Query,
+    warnings: Vec<String>,
+}
+
+impl Call<'_> {
+    async fn answer<B>(&mut self, route: Route, body: B) -> Result<Response<Body>, Failure>
+    where
+        B: http_body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        match route {
+            Route::Path(path) => health::answer(self.server, &path, self.parts, self.query)
+                .unwrap_or_else(|| documents::answer(self.server, &path, self.parts)),
+            Route::Discovery(wanted) => documents::discovery(self.server, &wanted, self.parts, self.query),
+            Route::UnknownResource => Err(unknown_resource()),
+            Route::Resource(target) => {
+                self.warnings.extend(target.kind.traits.deprecation.map(str::to_owned));
+                self.resource(target, body).await
+            }
+        }
+    }
+
+    async fn resource<B>(&mut self, target: Target, body: B) -> Result<Response<Body>, Failure>
+    where
+        B: http_body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let operation = Operation::of(&self.parts.method, &target)?;
+        match operation {
+            Operation::List => return self.list(&target).await,
+            Operation::Proxy => return proxy::proxy(self.server, &target, self.parts, body).await,
+            _ => {}
+        }
+        let form = negotiate::negotiate(&self.parts.headers, self.query.get("pretty"), operation.asked())?;
+        let include = self.include()?;
+        let reply = match operation {
+            Operation::Get => read::get(&*self.server.store, &target, self.query.text("resourceVersion")).await?,
+            _ => {
+                let bytes = collect(body).await?;
+                self.write(operation, &target, &bytes).await?
+            }
+        };
+        reply::render(reply, form, include, clock::seconds())
+    }
+
+    async fn list(&mut self, target: &Target) -> Result<Response<Body>, Failure> {
+        let mut options = ListOptions::parse(self.query)?;
+        options.watch |= target.watch;
+        let asked = if options.watch { Asked::Watch } else { Asked::List };
+        let form = negotiate::negotiate(&self.parts.headers, self.query.get("pretty"), asked)?;
+        let include = self.include()?;
+        if options.watch {
+            return watch::watch(self.server.store.clone(), target, &options, form, include).await;
+        }
+        let reply = read::list(&*self.server.store, target, &options).await?;
+        reply::render(reply, form, include, clock::seconds())
+    }
+
+    async fn write(&mut self, operation: Operation, target: &Target, bytes: &[u8]) -> Result<Reply, Failure> {
+        let media = negotiate::content_type(&self.parts.headers);
+        match operation {
+            Operation::Create => self.create(target, bytes, media).await,
+            Operation::Update => self.update(target, bytes, media).await,
+            Operation::Patch => {
+                let kind = patch::PatchType::parse(media)?;
+                let options = kind.options(self.query, self.user_agent())?;
+                let mut request = self.request(target, options);
+                let reply = patch::patch(&mut request, kind, bytes).await;
+                let warnings = request.warnings;
+                self.warnings.extend(warnings);
+                reply
+            }
+            Operation::Delete => {
+                let options = delete::DeleteOptions::parse(bytes, media, self.query)?;
+                delete::delete(self.server, target, &options).await
+            }
+            Operation::DeleteCollection => {
+                let options = delete::DeleteOptions::parse(bytes, media, self.query)?;
+                let list = ListOptions::parse(self.query)?;
+                delete::delete_collection(self.server, target, &list, &options).await
+            }
+            Operation::Bind => pods::bind(self.server, target, bytes, media, self.query).await,
+            Operation::Review => review::review(self.server, target, bytes, media).await,
+            Operation::Get | Operation::List | Operation::Proxy => Err(not_allowed()),
+        }
+    }
+
+    async fn create(&mut self, target: &Target, bytes: &[u8], media: &str) -> Result<Reply, Failure> {
+        let options = WriteOptions::parse(self.query, WriteKind::Create, self.user_agent())?;
+        let expected = body::Expected::object(target.kind);
+        let decoded = body::decode(bytes, media, &expected, options.field_validation)?;
+        self.warnings.extend(decoded.warnings);
+        let mut request = self.request(target, options);
+        let reply = request.create(decoded.value).await;
+        let warnings = request.warnings;
+        self.warnings.extend(warnings);
+        reply
+    }
+
+    async fn update(&mut self, target: &Target, bytes: &[u8], media: &str) -> Result<Reply, Failure> {
+        let options = WriteOptions::parse(self.query, WriteKind::Update, self.user_agent())?;
+        let expected = body::Expected::object(target.kind);
+        let decoded = body::decode(bytes, media, &expected, options.field_validation)?;
+        self.warnings.extend(decoded.warnings);
+        patch::check_name(&decoded.value, &target.name)?;
+        let mut request = self.request(target, options);
+        let reply = request.replace(decoded.value).await;
+        let warnings = request.warnings;
+        self.warnings.extend(warnings);
+        reply
+    }
+
+    fn request<'b>(&'b self, target: &'b Target, options: WriteOptions) -> write::Request<'b> {
+        write::Request { server: self.server, target, options, warnings: Vec::new() }
+    }
+
+    fn include(&self) -> Result<table::Include, Failure> {
+        let text = self.query.text("includeObject");
+        table::Include::parse(text)
+            .ok_or_else(|| Failure::bad_request(format!("unrecognized includeObject value: \"{text}\"")))
+    }
+
+    fn user_agent(&self) -> &str {
+        negotiate::text(&self.parts.headers, USER_AGENT)
+    }
+}
+
+/// What a request does with its target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operation {
+    Get,
+    /// Also a watch.
+    List,
+    Create,
+    Update,
+    Patch,
+    Delete,
+    DeleteCollection,
+    /// `pods/binding`
+    Bind,
+    /// A question that is posted and answered, not stored.
+    Review,
+    /// `services/proxy`
+    Proxy,
+}
+
+impl Operation {
+    fn of(method: &Method, target: &Target) -> Result<Operation, Failure> {
+        let kind = target.kind;
+        let all = target.name.is_empty();
+        if !target.subresource.is_empty() {
+            return Operation::of_subresource(method, target);
+        }
+        let (operation, verb) = match method.as_str() {
+            "GET" if all || target.watch => (Operation::List, Verb::List),
+            "GET" => (Operation::Get, Verb::Get),
+            "POST" if all && kind.store_prefix.is_empty() => (Operation::Review, Verb::Create),
+            // A namespaced object is only made through its namespace.
+            "POST" if all && (!kind.namespaced || !target.namespace.is_empty()) => (Operation::Create, Verb::Create),
+            "PUT" if !all => (Operation::Update, Verb::Update),
+            "PATCH" if !all => (Operation::Patch, Verb::Patch),
+            "DELETE" if all => (Operation::DeleteCollection, Verb::DeleteCollection),
+            "DELETE" => (Operation::Delete, Verb::Delete),
+            _ => return Err(not_allowed()),
+        };
+        if kind.offers(verb) { Ok(operation) } else { Err(not_allowed()) }
+    }
+
+    fn of_subresource(method: &Method, target: &Target) -> Result<Operation, Failure> {
+        use kinds::Subresource as Sub;
+        let has = |sub: Sub| target.kind.subresources.contains(&sub);
+        match (target.subresource.as_str(), method.as_str()) {
+            ("proxy", _) if has(Sub::Proxy) => Ok(Operation::Proxy),
+            ("status", "GET") if has(Sub::Status) => Ok(Operation::Get),
+            ("status", "PUT") if has(Sub::Status) => Ok(Operation::Update),
+            ("status", "PATCH") if has(Sub::Status) => Ok(Operation::Patch),
+            ("finalize", "PUT") if has(Sub::Finalize) => Ok(Operation::Update),
+            ("binding", "POST") if has(Sub::Binding) => Ok(Operation::Bind),
+            ("token", "POST") if has(Sub::Token) => Ok(Operation::Review),
+            ("status", _) if has(Sub::Status) => Err(not_allowed()),
+            ("finalize", _) if has(Sub::Finalize) => Err(not_allowed()),
+            ("binding", _) if has(Sub::Binding) => Err(not_allowed()),
+            ("token", _) if has(Sub::Token) => Err(not_allowed()),
+            _ => Err(unknown_resource()),
+        }
+    }
+
+    fn asked(self) -> Asked {
+        match self {
+            Operation::List | Operation::DeleteCollection => Asked::List,
+            _ => Asked::Object,
+        }
+    }
+}
+
+/// Reads a body whole, up to the limit.
+async fn collect<B>(body: B) -> Result<Bytes, Failure>
+where
+    B: http_body::Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let body = std::pin::pin!(Limited::new(body, body::MAX_BODY));
+    match body.collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(Failure::new(
+            413,
+            "RequestEntityTooLarge",
+            format!("Request entity too large: limit is {}", body::MAX_BODY),
+        )),
+        Err(error) => Err(Failure::bad_request(format!("the body could not be read: {error}"))),
+    }
+}
+
+/// 404 for a resource we do not know.
+pub(crate) fn unknown_resource() -> Failure {
+    Failure {
+        details: Some(serde_json::json!({})),
+        ..Failure::new(404, "NotFound", "the server could not find the requested resource")
+    }
+}
+
+/// 405.
+pub(crate) fn not_allowed() -> Failure {
+    Failure {
+        details: Some(serde_json::json!({})),
+        ..Failure::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+    }
+}
+
+/// Together no longer than the reference server lets them be.
+const MAX_WARNINGS: usize = 4096;
+
+fn add_warnings(response: &mut Response<Body>, warnings: &[String]) {
+    let mut left = MAX_WARNINGS;
+    let mut sent: Vec<&String> = Vec::new();
+    for warning in warnings {
+        if sent.contains(&warning) || warning.len() > left {
+            continue;
+        }
+        left -= warning.len();
+        sent.push(warning);
+        let escaped = warning.replace('\\', "\\\\").replace('"', "\\\"").replace(['\n', '\r'], " ");
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{escaped}\"")) {
+            response.headers_mut().append(HeaderName::from_static("warning"), value);
+        }
+    }
+}
+
+/// The form of an answer for documents that are only ever JSON.
+pub(crate) fn plain_form(parts: &Parts, query: &Query) -> Form {
+    negotiate::fallback(&parts.headers, query.get("pretty"))
+}

@@ -21,6 +21,7 @@ pub use warnings::of_status as status_warnings;
 /// The rules.
 pub static RULES: Rules = Rules {
     name,
+    metadata: crate::meta::Checks::USUAL,
     default,
     prepare_create,
     prepare_update,

@@ -269,3 +269,13 @@ pub static SERVICE_STATUS: Struct = message(
 /// `SessionAffinityConfig`.
 pub static SESSION_AFFINITY_CONFIG: Struct =
     message("SessionAffinityConfig", &[field(1, "clientIP", Object(&CLIENT_IP_CONFIG)).pointer()]);
+
+/// `RangeAllocation`: how kube-apiserver stores the node-port map.
+pub static RANGE_ALLOCATION: Struct = message(
+    "RangeAllocation",
+    &[
+        field(1, "metadata", Object(&meta::OBJECT_META)),
+        field(2, "range", TEXT).always().required(),
+        field(3, "data", Shape::Bytes).always().required(),
+    ],
+);

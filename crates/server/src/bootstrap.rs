@@ -1,0 +1,127 @@
+//! What every cluster has from its first moment: the namespaces, the default ServiceCIDR, and the `kubernetes` Service that
+//! leads to the API servers. Made if missing, brought up to date if this server's address changed.
+
+use fairlead_api::{Failure, Kind, Look, kinds};
+use serde_json::{Value, json};
+
+use crate::options::{FieldValidation, WriteOptions};
+use crate::route::Target;
+use crate::{Inner, object, read, write};
+
+/// Namespaces that are always there.
+const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+
+/// Makes what is missing.
+pub(crate) async fn run(server: &Inner) -> Result<(), Failure> {
+    for name in NAMESPACES {
+        ensure(server, &kinds::NAMESPACE, json!({"metadata": {"name": name}})).await?;
+    }
+    ensure(server, &kinds::SERVICE_CIDR, service_cidr(server)).await?;
+    ensure(server, &kinds::SERVICE, service(server)).await?;
+    keep(server, &kinds::ENDPOINTS, endpoints(server)).await?;
+    keep(server, &kinds::ENDPOINT_SLICE, slice(server)).await
+}
+
+fn service_cidr(server: &Inner) -> Value {
+    let cidrs: Vec<String> = server.options.settings.service_ranges.iter().map(ToString::to_string).collect();
+    json!({"metadata": {"name": "kubernetes"}, "spec": {"cidrs": cidrs}})
+}
+
+/// The Service has the first address of the range.
+fn service(server: &Inner) -> Value {
+    let first = server.options.settings.service_ranges.first().and_then(|range| range.hosts().next());
+    let mut spec = json!({
+        "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": server.options.advertise.port()}],
+        "type": "ClusterIP",
+        "sessionAffinity": "None",
+    });
+    if let Some(first) = first {
+        spec.set("clusterIP", first.to_string());
+        spec.set("clusterIPs", json!([first.to_string()]));
+    }
+    let labels = json!({"component": "apiserver", "provider": "kubernetes"});
+    json!({"metadata": {"name": "kubernetes", "namespace": "default", "labels": labels}, "spec": spec})
+}
+
+/// An address that may stand in Endpoints; loopback may not, so a server bound to it has none.
+fn address(server: &Inner) -> Option<String> {
+    let ip = server.options.advertise.ip().to_string();
+    fairlead_api::ip::endpoint_reasons(&ip).is_empty().then_some(ip)
+}
+
+fn endpoints(server: &Inner) -> Value {
+    let labels = json!({"endpointslice.kubernetes.io/skip-mirror": "true"});
+    let mut object = json!({"metadata": {"name": "kubernetes", "namespace": "default", "labels": labels}});
+    if let Some(ip) = address(server) {
+        let port = server.options.advertise.port();
+        object.set(
+            "subsets",
+            json!([{"addresses": [{"ip": ip}], "ports": [{"name": "https", "port": port, "protocol": "TCP"}]}]),
+        );
+    }
+    object
+}
+
+fn slice(server: &Inner) -> Value {
+    let labels = json!({"kubernetes.io/service-name": "kubernetes"});
+    let family = if server.options.advertise.is_ipv4() { "IPv4" } else { "IPv6" };
+    let port = server.options.advertise.port();
+    let endpoints: Vec<Value> =
+        address(server).into_iter().map(|ip| json!({"addresses": [ip], "conditions": {"ready": true}})).collect();
+    json!({
+        "metadata": {"name": "kubernetes", "namespace": "default", "labels": labels},
+        "addressType": family,
+        "endpoints": endpoints,
+        "ports": [{"name": "https", "port": port, "protocol": "TCP"}],
+    })
+}
+
+/// Creates an object unless there is one of that name.
+pub(crate) async fn ensure(server: &Inner, kind: &'static Kind, value: Value) -> Result<(), Failure> {
+    let target = target(kind, &value);
+    match read::find(&*server.store, &target).await {
+        Err(Failure { code: 404, .. }) => {}
+        other => return other.map(|_| ()),
+    }
+    let object = write::canonical(kind, value);
+    match request(server, &target).create(object).await {
+        // Another server on the same store was quicker.
+        Err(Failure { reason: "AlreadyExists", .. }) => Ok(()),
+        other => other.map(|_| ()),
+    }
+}
+
+/// Creates an object, or brings its content up to date.
+async fn keep(server: &Inner, kind: &'static Kind, value: Value) -> Result<(), Failure> {
+    ensure(server, kind, value.clone()).await?;
+    let target = target(kind, &value);
+    let entry = read::find(&*server.store, &target).await?;
+    let mut object = object::load(kind, &entry)?;
+    for (name, content) in value.as_object().into_iter().flatten().filter(|(name, _)| *name != "metadata") {
+        object.set(name, content.clone());
+    }
+    let object = write::canonical(kind, object);
+    request(server, &target).replace(object).await.map(|_| ())
+}
+
+fn target(kind: &'static Kind, value: &Value) -> Target {
+    let metadata = value.at("metadata");
+    Target {
+        kind,
+        namespace: metadata.text("namespace").to_owned(),
+        name: metadata.text("name").to_owned(),
+        subresource: String::new(),
+        rest: String::new(),
+        watch: false,
+    }
+}
+
+fn request<'a>(server: &'a Inner, target: &'a Target) -> write::Request<'a> {
+    let options = WriteOptions {
+        dry_run: false,
+        field_manager: "fairlead".to_owned(),
+        field_validation: FieldValidation::Ignore,
+        force: false,
+    };
+    write::Request { server, target, options, warnings: Vec::new() }
+}

@@ -1,0 +1,168 @@
+//! Documents about the API itself: discovery, OpenAPI, version, metrics. Made once, answered from memory.
+
+use std::net::SocketAddr;
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+use fairlead_api::{Failure, Kind, discovery, openapi};
+use http::header::{ACCEPT, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH};
+use http::request::Parts;
+use http::{Method, Response, StatusCode};
+use serde_json::Value;
+
+use crate::options::Query;
+use crate::reply::{self, Body};
+use crate::route::Discovery;
+use crate::{Inner, negotiate, not_allowed, plain_form, unknown_resource};
+
+/// The documents that are costly to make.
+#[derive(Debug)]
+pub(crate) struct Documents {
+    kinds: Vec<&'static Kind>,
+    address: String,
+    v2_json: OnceLock<Bytes>,
+    v2_protobuf: OnceLock<Bytes>,
+}
+
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+const OPENAPI_V2: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+
+impl Documents {
+    pub(crate) fn new(kinds: &[&'static Kind], address: SocketAddr) -> Documents {
+        Documents {
+            kinds: kinds.to_vec(),
+            address: address.to_string(),
+            v2_json: OnceLock::new(),
+            v2_protobuf: OnceLock::new(),
+        }
+    }
+}
+
+/// Answers `/api`, `/apis` and below.
+pub(crate) fn discovery(
+    server: &Inner,
+    wanted: &Discovery,
+    parts: &Parts,
+    query: &Query,
+) -> Result<Response<Body>, Failure> {
+    if parts.method != Method::GET && parts.method != Method::HEAD {
+        return Err(not_allowed());
+    }
+    let documents = &server.documents;
+    let kinds = &documents.kinds;
+    if let Some(aggregated) = aggregated(parts, wanted)? {
+        let document = match aggregated {
+            Discovery::Core => discovery::aggregated_core(kinds),
+            _ => discovery::aggregated_groups(kinds),
+        };
+        return Ok(cached(parts, AGGREGATED, document.to_string().into()));
+    }
+    let document = match wanted {
+        Discovery::Core => Some(discovery::core_versions(kinds, &documents.address)),
+        Discovery::Groups => Some(discovery::groups(kinds)),
+        Discovery::Group(group) => discovery::group(kinds, group),
+        Discovery::Version(group, version) => discovery::resources(kinds, group, version),
+    };
+    let document = document.ok_or_else(unknown_resource)?;
+    Ok(reply::encode(200, &document, plain_form(parts, query)))
+}
+
+/// Whether the aggregated form was asked for first. Only `/api` and `/apis` have it.
+fn aggregated<'a>(parts: &Parts, wanted: &'a Discovery) -> Result<Option<&'a Discovery>, Failure> {
+    if !matches!(wanted, Discovery::Core | Discovery::Groups) {
+        return Ok(None);
+    }
+    let accept = negotiate::text(&parts.headers, ACCEPT);
+    for clause in accept.split(',').map(str::trim) {
+        let asks = clause.contains("as=APIGroupDiscoveryList");
+        if asks && clause.starts_with("application/json") && clause.contains("v=v2") && !clause.contains("v=v2beta1") {
+            return Ok(Some(wanted));
+        }
+        if !asks && (clause.starts_with("application/json") || clause.starts_with("*/*")) {
+            return Ok(None);
+        }
+    }
+    if accept.is_empty() || accept.contains("application/vnd.kubernetes.protobuf") && !accept.contains("as=") {
+        return Ok(None);
+    }
+    Err(Failure::new(
+        406,
+        "NotAcceptable",
+        "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf",
+    ))
+}
+
+/// Answers every path that is not a resource.
+pub(crate) fn answer(server: &Inner, path: &str, parts: &Parts) -> Result<Response<Body>, Failure> {
+    let documents = &server.documents;
+    let kinds = &documents.kinds;
+    let found = match path.trim_end_matches('/') {
+        "/version" => json(parts, &discovery::version(&build())),
+        "/metrics" => reply::plain(200, server.metrics.text()),
+        "/openapi/v2" => openapi_v2(documents, parts),
+        "/openapi/v3" => cached(parts, "application/json", openapi::v3_index(kinds).to_string().into()),
+        other => match other.strip_prefix("/openapi/v3/").and_then(|rest| openapi_v3(documents, rest)) {
+            Some(document) => cached(parts, "application/json", document.to_string().into()),
+            None => return Ok(reply::plain(404, "404 page not found\n")),
+        },
+    };
+    if parts.method != Method::GET && parts.method != Method::HEAD {
+        return Err(not_allowed());
+    }
+    Ok(found)
+}
+
+fn openapi_v3(documents: &Documents, path: &str) -> Option<Value> {
+    let (group, version) = match path.split('/').collect::<Vec<_>>()[..] {
+        ["api", version] => ("", version),
+        ["apis", group, version] => (group, version),
+        _ => return None,
+    };
+    openapi::v3_document(&documents.kinds, group, version)
+}
+
+fn openapi_v2(documents: &Documents, parts: &Parts) -> Response<Body> {
+    if negotiate::text(&parts.headers, ACCEPT).contains(OPENAPI_V2) {
+        let bytes = documents.v2_protobuf.get_or_init(|| openapi::v2_protobuf(&documents.kinds).into());
+        return cached(parts, OPENAPI_V2, bytes.clone());
+    }
+    let text = documents.v2_json.get_or_init(|| openapi::v2_json(&documents.kinds).to_string().into());
+    cached(parts, "application/json", text.clone())
+}
+
+fn json(parts: &Parts, document: &Value) -> Response<Body> {
+    reply::encode(200, document, plain_form(parts, &Query::default()))
+}
+
+/// An answer the client may keep: named by its content, not sent again while that is the same.
+fn cached(parts: &Parts, media: &'static str, text: Bytes) -> Response<Body> {
+    let etag = format!("\"{:016X}\"", fingerprint(&text));
+    let gzip = negotiate::text(&parts.headers, http::header::ACCEPT_ENCODING).contains("gzip");
+    let mut response = if negotiate::text(&parts.headers, IF_NONE_MATCH) == etag {
+        let mut response = reply::respond(304, media, Bytes::new(), false);
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        response
+    } else {
+        reply::respond(200, media, text, gzip)
+    };
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media));
+    if let Ok(value) = HeaderValue::from_str(&etag) {
+        response.headers_mut().insert(ETAG, value);
+    }
+    response
+}
+
+/// FNV-1a: enough to tell one version of a document from another.
+fn fingerprint(text: &[u8]) -> u64 {
+    text.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// What `/version` says of this build.
+fn build() -> discovery::Build<'static> {
+    discovery::Build {
+        version: env!("CARGO_PKG_VERSION"),
+        commit: option_env!("FAIRLEAD_COMMIT").unwrap_or("unknown"),
+        date: option_env!("FAIRLEAD_DATE").unwrap_or("1970-01-01T00:00:00Z"),
+        platform: concat!("linux/", "amd64"),
+    }
+}

@@ -1,0 +1,187 @@
+//! PATCH: picks the kind of patch, applies it to the stored object, and hands the result to the write path.
+
+use fairlead_api::field::Path;
+use fairlead_api::managed::{self, Writer};
+use fairlead_api::status::Subject;
+use fairlead_api::{Failure, FieldError, Kind, Look, decode, json, patch};
+use serde_json::Value;
+
+use crate::options::{FieldValidation, Query, WriteKind, WriteOptions};
+use crate::reply::Reply;
+use crate::write::Request;
+use crate::{body, clock, yaml};
+
+/// The four media types of PATCH.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PatchType {
+    Json,
+    Merge,
+    Strategic,
+    Apply,
+}
+
+impl PatchType {
+    /// Reads a Content-Type; 415 for anything else.
+    pub(crate) fn parse(media: &str) -> Result<PatchType, Failure> {
+        match media {
+            "application/json-patch+json" => Ok(PatchType::Json),
+            "application/merge-patch+json" => Ok(PatchType::Merge),
+            "application/strategic-merge-patch+json" => Ok(PatchType::Strategic),
+            "application/apply-patch+yaml" => Ok(PatchType::Apply),
+            _ => Err(Failure::new(
+                415,
+                "UnsupportedMediaType",
+                "the body of the request was in an unknown format - accepted media types include: \
+                 application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, \
+                 application/apply-patch+yaml",
+            )),
+        }
+    }
+
+    /// The options of such a patch.
+    pub(crate) fn options(self, query: &Query, user_agent: &str) -> Result<WriteOptions, Failure> {
+        let kind = if self == PatchType::Apply { WriteKind::Apply } else { WriteKind::Patch };
+        WriteOptions::parse(query, kind, user_agent)
+    }
+}
+
+/// Applies a patch.
+pub(crate) async fn patch(request: &mut Request<'_>, kind: PatchType, bytes: &[u8]) -> Result<Reply, Failure> {
+    if kind == PatchType::Apply {
+        return apply(request, bytes).await;
+    }
+    let duplicates = duplicates(request.options.field_validation, bytes);
+    let (target, options) = (request.target, request.options.clone());
+    let settings = &request.server.options.settings;
+    let of = target.kind;
+    request
+        .update(|live, warnings| {
+            let Some(live) = live else { return Err(Failure::not_found(crate::read::subject(target))) };
+            let patched = match kind {
+                PatchType::Json => patch::json(live, bytes)?,
+                PatchType::Merge => patch::merge(live, bytes)?,
+                _ => patch::strategic(of.schema, live, bytes)?,
+            };
+            let mut notes = duplicates.clone();
+            let mut new = decode_patched(of, patched, options.field_validation, &mut notes)?;
+            warnings.extend(notes);
+            (of.rules.default)(&mut new, settings);
+            let (api_version, now) = (of.api_version(), clock::now());
+            let writer = Writer {
+                manager: &options.field_manager,
+                api_version: &api_version,
+                subresource: &target.subresource,
+                now: &now,
+            };
+            managed::update(of.schema, Some(live), &mut new, writer);
+            check_name(&new, &target.name)?;
+            Ok(new)
+        })
+        .await
+}
+
+/// Keys that a patch names twice; only JSON objects can.
+fn duplicates(validation: FieldValidation, bytes: &[u8]) -> Vec<String> {
+    if validation == FieldValidation::Ignore {
+        return Vec::new();
+    }
+    let found = json::parse(bytes).map(|parsed| parsed.duplicates).unwrap_or_default();
+    found.iter().map(|path| format!("duplicate field \"{path}\"")).collect()
+}
+
+/// The patched object must still be one of its kind; if not, the patch is to blame, not the object.
+fn decode_patched(
+    kind: &'static Kind,
+    patched: Value,
+    validation: FieldValidation,
+    notes: &mut Vec<String>,
+) -> Result<Value, Failure> {
+    let shown = patched.to_string();
+    let blame = |why: &str| {
+        let error = FieldError::invalid(&Path::new("patch"), shown.as_str(), why);
+        Failure::invalid(Subject { group: "", kind: "", name: "" }, &vec![error])
+    };
+    let decoded = decode::decode(kind.schema, patched).map_err(|mismatch| blame(&mismatch.to_string()))?;
+    let mut unknown: Vec<String> = decoded.unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
+    unknown.sort();
+    notes.extend(unknown);
+    match validation {
+        FieldValidation::Strict if !notes.is_empty() => {
+            return Err(blame(&format!("strict decoding error: {}", notes.join(", "))));
+        }
+        FieldValidation::Ignore => notes.clear(),
+        _ => {}
+    }
+    let mut value = decoded.value;
+    body::set_type(&mut value, &body::Expected::object(kind));
+    Ok(value)
+}
+
+/// Server-side apply.
+async fn apply(request: &mut Request<'_>, bytes: &[u8]) -> Result<Reply, Failure> {
+    let of = request.target.kind;
+    let config = parse_config(bytes)?;
+    check_config(&config, of)?;
+    let (target, options) = (request.target, request.options.clone());
+    let settings = &request.server.options.settings;
+    request
+        .update(|live, _| {
+            let (api_version, now) = (of.api_version(), clock::now());
+            let writer = Writer {
+                manager: &options.field_manager,
+                api_version: &api_version,
+                subresource: &target.subresource,
+                now: &now,
+            };
+            let mut new = managed::apply(of.schema, live, &config, options.force, writer)?;
+            (of.rules.default)(&mut new, settings);
+            check_name(&new, &target.name)?;
+            Ok(new)
+        })
+        .await
+}
+
+fn parse_config(bytes: &[u8]) -> Result<Value, Failure> {
+    let decoding = |why: String| Failure::bad_request(format!("error decoding YAML: {why}"));
+    let parsed = yaml::parse(bytes).map_err(|why| decoding(format!("error converting YAML to JSON: yaml: {why}")))?;
+    match parsed.value {
+        Value::Null => Ok(Value::Object(serde_json::Map::new())),
+        value @ Value::Object(_) => Ok(value),
+        other => Err(decoding(format!(
+            "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            body::json_type(&other)
+        ))),
+    }
+}
+
+/// An apply configuration must say what it is.
+fn check_config(config: &Value, kind: &Kind) -> Result<(), Failure> {
+    let (api_version, named) = (config.text("apiVersion"), config.text("kind"));
+    let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+    if api_version.is_empty() || named.is_empty() {
+        return Err(Failure::bad_request(format!("invalid object type: {group}/{version}, Kind={named}")));
+    }
+    if (api_version, named) != (kind.api_version().as_str(), kind.kind) {
+        let expected = kind.api_version();
+        return Err(Failure::bad_request(format!(
+            "the API version in the data ({api_version}) does not match the expected API version ({expected})"
+        )));
+    }
+    Ok(())
+}
+
+/// The name in an object is the one in the URL.
+pub(crate) fn check_name(object: &Value, name: &str) -> Result<(), Failure> {
+    let given = object.at("metadata").text("name");
+    if given.is_empty() {
+        return Err(Failure::bad_request(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        )));
+    }
+    if given != name {
+        return Err(Failure::bad_request(format!(
+            "the name of the object ({given}) does not match the name on the URL ({name})"
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,37 @@
+//! What only Pods have: binding to a node.
+
+use fairlead_api::{Failure, kinds, schema};
+use serde_json::json;
+
+use crate::body::{self, Expected};
+use crate::options::{Query, WriteKind, WriteOptions};
+use crate::reply::Reply;
+use crate::route::Target;
+use crate::{Inner, write};
+
+/// POST `pods/NAME/binding`: puts a Pod on a node, once.
+pub(crate) async fn bind(
+    server: &Inner,
+    target: &Target,
+    bytes: &[u8],
+    media: &str,
+    query: &Query,
+) -> Result<Reply, Failure> {
+    let options = WriteOptions::parse(query, WriteKind::Create, "")?;
+    let expected = Expected::message("Binding", "v1", &schema::core::BINDING);
+    let binding = body::decode(bytes, media, &expected, options.field_validation)?.value;
+    let pod = Target { subresource: "binding".to_owned(), ..target.clone() };
+    let mut request = write::Request { server, target: &pod, options, warnings: Vec::new() };
+    request
+        .update(|live, _| {
+            let Some(live) = live else { return Err(Failure::not_found(crate::read::subject(target))) };
+            let mut new = live.clone();
+            kinds::pod::bind(&mut new, &binding, &crate::clock::now())?;
+            Ok(new)
+        })
+        .await?;
+    Ok(Reply::document(
+        201,
+        json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}),
+    ))
+}

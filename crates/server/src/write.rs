@@ -1,0 +1,454 @@
+//! Creating and changing objects: what a client sent becomes what is stored, in the order the reference server works.
+//!
+//! ```text
+//! body -> decode -> default -> managed fields -> prepare -> allocate -> validate -> commit
+//!                                                  ^ rules of the kind ^     | guard refused: again from the stored object
+//! ```
+
+use bytes::Bytes;
+use fairlead_api::field::FieldErrors;
+use fairlead_api::managed::{self, Writer};
+use fairlead_api::status::Subject;
+use fairlead_api::{Failure, Kind, Look, validation};
+use fairlead_store::{Guard, Outcome, Revision, Txn, Write};
+use serde_json::{Value, json};
+
+use crate::allocate::{self, Allocation};
+use crate::options::{WriteOptions, revision};
+use crate::read::{subject, unavailable};
+use crate::reply::Reply;
+use crate::route::Target;
+use crate::{Inner, clock, object};
+
+/// How often a write that lost a race starts again before it gives up with a conflict.
+const ATTEMPTS: usize = 12;
+/// How often a generated name that is taken is drawn again; as often as the reference server does.
+const NAME_ATTEMPTS: usize = 8;
+
+/// One write of one client.
+pub(crate) struct Request<'a> {
+    pub(crate) server: &'a Inner,
+    pub(crate) target: &'a Target,
+    pub(crate) options: WriteOptions,
+    /// Sent back as Warning headers.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Request<'_> {
+    fn kind(&self) -> &'static Kind {
+        self.target.kind
+    }
+
+    fn writer<'b>(&'b self, api_version: &'b str, now: &'b str) -> Writer<'b> {
+        Writer { manager: &self.options.field_manager, api_version, subresource: &self.target.subresource, now }
+    }
+
+    /// POST: `object` is decoded, nothing more.
+    pub(crate) async fn create(&mut self, mut object: Value) -> Result<Reply, Failure> {
+        self.match_namespace(&mut object)?;
+        self.admit_namespace(&object).await?;
+        self.admit(&object, None)?;
+        (self.kind().rules.default)(&mut object, &self.server.options.settings);
+        self.create_defaulted(object, true).await
+    }
+
+    /// The rest of a create, also of a PUT or apply that creates. `own` says whether managed fields are still to be booked.
+    async fn create_defaulted(&mut self, mut object: Value, own: bool) -> Result<Reply, Failure> {
+        if !matches!(object.at("metadata").text("resourceVersion"), "" | "0") && own {
+            return Err(Failure::new(500, "", "resourceVersion should not be set on objects to be created"));
+        }
+        let (api_version, now) = (self.kind().api_version(), clock::now());
+        if own {
+            managed::update(self.kind().schema, None, &mut object, self.writer(&api_version, &now));
+        }
+        let generated =
+            object.at("metadata").text("name").is_empty() && !object.at("metadata").text("generateName").is_empty();
+        for attempt in 1.. {
+            let mut draft = object.clone();
+            fill_system_fields(&mut draft, &now);
+            match self.try_create(draft).await {
+                Err(Failure { reason: "AlreadyExists", .. }) if generated && attempt < NAME_ATTEMPTS => {}
+                other => return other,
+            }
+        }
+        unreachable!("the loop above only ends by returning")
+    }
+
+    async fn try_create(&mut self, object: Value) -> Result<Reply, Failure> {
+        for _ in 0..ATTEMPTS {
+            let mut object = object.clone();
+            let allocation = allocate::begin(self.server, self.kind(), &mut object, None, self.options.dry_run).await?;
+            self.prepare_create(&mut object);
+            self.check_create(&object)?;
+            let warnings = (self.kind().rules.warnings)(&object, None, &self.server.options.settings);
+            let name = object.at("metadata").text("name").to_owned();
+            let key = object::key(self.kind(), &self.target.namespace, &name);
+            if self.options.dry_run {
+                self.exists(&key, &name).await?;
+                self.warnings.extend(warnings);
+                return self.reply(201, &object, None);
+            }
+            let draft = object::draft(self.kind(), &object);
+            let Allocation { mut guards, mut writes, lock, .. } = allocation;
+            guards.insert(0, Guard::Absent(key.clone()));
+            writes.insert(0, Write::Put(key, draft));
+            let outcome = self.server.store.commit(Txn { guards, writes }).await.map_err(unavailable)?;
+            drop(lock);
+            match outcome {
+                Outcome::Done(revision) => {
+                    self.warnings.extend(warnings);
+                    return self.reply(201, &object, Some(revision));
+                }
+                Outcome::Refused(0) => return Err(self.already_exists(&name).await),
+                Outcome::Refused(_) => {}
+            }
+        }
+        Err(self.lost_race())
+    }
+
+    async fn exists(&self, key: &str, name: &str) -> Result<(), Failure> {
+        match self.server.store.get(key).await.map_err(unavailable)? {
+            Some(_) => Err(self.already_exists(name).await),
+            None => Ok(()),
+        }
+    }
+
+    async fn already_exists(&self, name: &str) -> Failure {
+        let mut failure = Failure::already_exists(Subject { name, ..subject(self.target) });
+        let key = object::key(self.kind(), &self.target.namespace, name);
+        let entry = self.server.store.get(&key).await.ok().flatten();
+        let leaving = entry
+            .and_then(|entry| object::load(self.kind(), &entry).ok())
+            .is_some_and(|object| !object.at("metadata").text("deletionTimestamp").is_empty());
+        if leaving {
+            failure.message = format!("object is being deleted: {}", failure.message);
+        }
+        failure
+    }
+
+    fn prepare_create(&self, object: &mut Value) {
+        if self.kind().traits.generation {
+            object.map_mut("metadata").insert("generation".to_owned(), 1.into());
+        }
+        (self.kind().rules.prepare_create)(object, &self.server.options.settings);
+        object.map_mut("metadata").shift_remove("selfLink");
+    }
+
+    fn check_create(&self, object: &Value) -> Result<(), Failure> {
+        self.invalid(object, validation::create(self.kind(), object, &self.server.options.settings))
+    }
+
+    fn invalid(&self, object: &Value, errors: FieldErrors) -> Result<(), Failure> {
+        if errors.is_empty() {
+            return Ok(());
+        }
+        let name = object.at("metadata").text("name");
+        Err(Failure::invalid(Subject { group: self.kind().group, kind: self.kind().kind, name }, &errors))
+    }
+
+    /// PUT: `object` is decoded, nothing more.
+    pub(crate) async fn replace(&mut self, object: Value) -> Result<Reply, Failure> {
+        let kind = self.kind();
+        let settings = self.server.options.settings.clone();
+        let (options, subresource) = (self.options.clone(), self.target.subresource.clone());
+        self.update(move |live, _| {
+            let mut new = object.clone();
+            (kind.rules.default)(&mut new, &settings);
+            let (api_version, now) = (kind.api_version(), clock::now());
+            let manager = &options.field_manager;
+            let writer = Writer { manager, api_version: &api_version, subresource: &subresource, now: &now };
+            managed::update(kind.schema, live, &mut new, writer);
+            Ok(new)
+        })
+        .await
+    }
+
+    /// PUT, PATCH and apply: `produce` makes the new object from the stored one (`None`: there is none), defaulted and with
+    /// its managed fields booked. It runs again when another write came first.
+    pub(crate) async fn update(
+        &mut self,
+        produce: impl Fn(Option<&Value>, &mut Vec<String>) -> Result<Value, Failure>,
+    ) -> Result<Reply, Failure> {
+        let key = object::key(self.kind(), &self.target.namespace, &self.target.name);
+        for _ in 0..ATTEMPTS {
+            let mut warnings = Vec::new();
+            let Some(entry) = self.server.store.get(&key).await.map_err(unavailable)? else {
+                let object = produce(None, &mut warnings)?;
+                self.warnings.extend(warnings);
+                return self.create_by_update(object).await;
+            };
+            let old = object::load(self.kind(), &entry)?;
+            let mut new = produce(Some(&old), &mut warnings)?;
+            self.match_namespace(&mut new)?;
+            self.precondition(&new, &old)?;
+            self.admit(&new, Some(&old))?;
+            let allocation = self.prepare_update(&mut new, &old).await?;
+            self.check_update(&new, &old)?;
+            let mut notes = (self.kind().rules.warnings)(&new, Some(&old), &self.server.options.settings);
+            notes.splice(0..0, warnings);
+            let draft = object::draft(self.kind(), &new);
+            if self.options.dry_run {
+                self.warnings.extend(notes);
+                return self.reply(200, &new, Some(entry.revision));
+            }
+            if draft.at(entry.revision) == entry.json {
+                self.warnings.extend(notes);
+                return Ok(Reply::object(200, self.kind(), object::text(self.kind(), &entry)?));
+            }
+            let gone = is_finished(&new, self.kind());
+            let Allocation { mut guards, mut writes, lock, .. } =
+                if gone { crate::delete::release(self.server, self.kind(), &old).await? } else { allocation };
+            guards.insert(0, Guard::At(key.clone(), entry.revision));
+            writes.insert(0, if gone { Write::Delete(key.clone()) } else { Write::Put(key.clone(), draft) });
+            let outcome = self.server.store.commit(Txn { guards, writes }).await.map_err(unavailable)?;
+            drop(lock);
+            if let Outcome::Done(revision) = outcome {
+                self.warnings.extend(notes);
+                return self.reply(200, &new, Some(revision));
+            }
+        }
+        Err(self.modified())
+    }
+
+    async fn create_by_update(&mut self, mut object: Value) -> Result<Reply, Failure> {
+        if !self.kind().traits.create_on_update || !self.target.subresource.is_empty() {
+            return Err(Failure::not_found(subject(self.target)));
+        }
+        let uid = object.at("metadata").text("uid");
+        if !uid.is_empty() {
+            return Err(self.uid_conflict(uid, ""));
+        }
+        self.match_namespace(&mut object)?;
+        self.admit_namespace(&object).await?;
+        self.admit(&object, None)?;
+        object.map_mut("metadata").shift_remove("resourceVersion");
+        self.create_defaulted(object, false).await
+    }
+
+    /// A uid or resourceVersion in the object is a condition on what is stored.
+    fn precondition(&self, new: &Value, old: &Value) -> Result<(), Failure> {
+        let (new, old) = (new.at("metadata"), old.at("metadata"));
+        let (uid, stored) = (new.text("uid"), old.text("uid"));
+        if !uid.is_empty() && uid != stored {
+            return Err(self.uid_conflict(uid, stored));
+        }
+        let version = new.text("resourceVersion");
+        let wanted =
+            if version.is_empty() { 0 } else { revision(version).map_err(|why| Failure::new(500, "", why))? };
+        if wanted != 0 && version != old.text("resourceVersion") {
+            return Err(self.modified());
+        }
+        Ok(())
+    }
+
+    async fn prepare_update(&self, new: &mut Value, old: &Value) -> Result<Allocation, Failure> {
+        keep_system_fields(new, old);
+        let settings = &self.server.options.settings;
+        let rules = self.kind().rules;
+        match self.target.subresource.as_str() {
+            "status" => {
+                (rules.prepare_status)(new, old, settings);
+                Ok(Allocation::default())
+            }
+            // Binding changes what no other write may: the node.
+            "binding" => Ok(Allocation::default()),
+            "finalize" => {
+                let finalizers = new.at("spec").at("finalizers").clone();
+                let version = new.at("metadata").at("resourceVersion").clone();
+                let booked = new.at("metadata").at("managedFields").clone();
+                *new = old.clone();
+                new.map_mut("metadata").insert("resourceVersion".to_owned(), version);
+                new.map_mut("metadata").insert("managedFields".to_owned(), booked);
+                new.map_mut("spec").insert("finalizers".to_owned(), finalizers);
+                *new = canonical(self.kind(), new.take());
+                Ok(Allocation::default())
+            }
+            _ => {
+                let allocation =
+                    allocate::begin(self.server, self.kind(), new, Some(old), self.options.dry_run).await?;
+                (rules.prepare_update)(new, old, settings);
+                if self.kind().traits.generation {
+                    count_generation(new, old, self.kind());
+                }
+                Ok(allocation)
+            }
+        }
+    }
+
+    fn check_update(&self, new: &Value, old: &Value) -> Result<(), Failure> {
+        let settings = &self.server.options.settings;
+        let errors = match self.target.subresource.as_str() {
+            "" => validation::update(self.kind(), new, old, settings),
+            "status" => validation::update_status(self.kind(), new, old, settings),
+            // Finalizing and binding change one field, checked where it is changed.
+            _ => FieldErrors::new(),
+        };
+        self.invalid(new, errors)
+    }
+
+    /// The namespace of the object is that of the URL.
+    fn match_namespace(&self, object: &mut Value) -> Result<(), Failure> {
+        let given = object.at("metadata").text("namespace").to_owned();
+        let wanted = &self.target.namespace;
+        if !self.kind().namespaced {
+            if !given.is_empty() {
+                object.map_mut("metadata").shift_remove("namespace");
+            }
+            return Ok(());
+        }
+        if given.is_empty() {
+            object.map_mut("metadata").insert("namespace".to_owned(), wanted.clone().into());
+        } else if given != *wanted {
+            return Err(Failure::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Nothing is made in a namespace that is not there or on its way out.
+    async fn admit_namespace(&self, object: &Value) -> Result<(), Failure> {
+        if !self.kind().namespaced {
+            return Ok(());
+        }
+        let name = &self.target.namespace;
+        let namespaces = &fairlead_api::kinds::NAMESPACE;
+        let key = object::key(namespaces, "", name);
+        let Some(entry) = self.server.store.get(&key).await.map_err(unavailable)? else {
+            return Err(Failure::not_found(Subject { group: "", kind: "namespaces", name }));
+        };
+        let namespace = object::load(namespaces, &entry)?;
+        if namespace.at("metadata").text("deletionTimestamp").is_empty() {
+            return Ok(());
+        }
+        let why = format!("unable to create new content in namespace {name} because it is being terminated");
+        let created = object.at("metadata").text("name");
+        let mut failure = Failure::forbidden(Subject { name: created, ..subject(self.target) }, &why);
+        let cause = json!([{
+            "reason": "NamespaceTerminating",
+            "message": format!("namespace {name} is being terminated"),
+            "field": "metadata.namespace",
+        }]);
+        if let Some(details) = &mut failure.details {
+            details.set("causes", cause);
+        }
+        Err(failure)
+    }
+
+    /// What an administrator forbade.
+    fn admit(&self, object: &Value, old: Option<&Value>) -> Result<(), Failure> {
+        let name = object.at("metadata").text("name");
+        crate::admission::admit(&self.server.options.admission, self.kind(), object, old)
+            .map_err(|why| Failure::forbidden(Subject { name, ..subject(self.target) }, &why))
+    }
+
+    fn modified(&self) -> Failure {
+        let why = "the object has been modified; please apply your changes to the latest version and try again";
+        Failure::conflict(subject(self.target), why)
+    }
+
+    fn lost_race(&self) -> Failure {
+        Failure::new(500, "ServerTimeout", "too many writes at once; please try again")
+    }
+
+    fn uid_conflict(&self, wanted: &str, stored: &str) -> Failure {
+        let key = object::key(self.kind(), &self.target.namespace, &self.target.name);
+        let why = format!(
+            "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: \
+             UID in precondition: {wanted}, UID in object meta: {stored}"
+        );
+        Failure::conflict(subject(self.target), &why)
+    }
+
+    /// The object as the client gets it back. Without a revision it was not stored and has none.
+    fn reply(&self, code: u16, object: &Value, revision: Option<Revision>) -> Result<Reply, Failure> {
+        let draft = object::encode(object);
+        let text: Bytes = match revision {
+            Some(revision) => draft.at(revision),
+            None => draft.json,
+        };
+        Ok(Reply::object(code, self.kind(), text))
+    }
+}
+
+/// A value in the canonical form of its kind.
+pub(crate) fn canonical(kind: &'static Kind, value: Value) -> Value {
+    let mut value = match fairlead_api::decode::decode(kind.schema, value.clone()) {
+        Ok(decoded) => decoded.value,
+        // Only called with values made from canonical ones; keep what there is.
+        Err(_) => value,
+    };
+    crate::body::set_type(&mut value, &crate::body::Expected::object(kind));
+    value
+}
+
+/// Name, uid and time of a new object.
+pub(crate) fn fill_system_fields(object: &mut Value, now: &str) {
+    const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+    const MAX_PREFIX: usize = 58;
+    let metadata = object.map_mut("metadata");
+    let text = |metadata: &serde_json::Map<String, Value>, name: &str| {
+        metadata.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let prefix = text(metadata, "generateName");
+    if text(metadata, "name").is_empty() && !prefix.is_empty() {
+        let prefix: String = prefix.chars().take(MAX_PREFIX).collect();
+        let suffix: String = (0..5).map(|_| ALPHABET[fastrand::usize(..ALPHABET.len())] as char).collect();
+        metadata.insert("name".to_owned(), format!("{prefix}{suffix}").into());
+    }
+    metadata.insert("uid".to_owned(), uuid::Uuid::new_v4().to_string().into());
+    metadata.insert("creationTimestamp".to_owned(), now.into());
+    for unset in ["deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion", "selfLink"] {
+        metadata.shift_remove(unset);
+    }
+    fairlead_api::schema::meta::OBJECT_META.arrange(metadata);
+}
+
+/// What an update may leave out and cannot change: uid, times, generation.
+fn keep_system_fields(new: &mut Value, old: &Value) {
+    let old = old.at("metadata");
+    let metadata = new.map_mut("metadata");
+    metadata.shift_remove("generation");
+    if let Some(generation) = old.get("generation") {
+        metadata.insert("generation".to_owned(), generation.clone());
+    }
+    for name in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        let missing = metadata.get(name).is_none_or(|value| value.is_null() || value == "");
+        if let (true, Some(value)) = (missing, old.get(name)) {
+            metadata.insert(name.to_owned(), value.clone());
+        }
+    }
+    metadata.shift_remove("selfLink");
+    fairlead_api::schema::meta::OBJECT_META.arrange(metadata);
+}
+
+/// Counts a change of what is asked for. EndpointSlices, which have no spec, count every change of content and labels.
+fn count_generation(new: &mut Value, old: &Value, kind: &Kind) {
+    let changed = if kind.schema.field("spec").is_some() {
+        new.at("spec") != old.at("spec")
+    } else {
+        content(new) != content(old)
+    };
+    if changed {
+        let next = old.at("metadata").int("generation") + 1;
+        new.map_mut("metadata").insert("generation".to_owned(), next.into());
+    }
+}
+
+fn content(object: &Value) -> Value {
+    let mut object = object.clone();
+    for volatile in ["managedFields", "resourceVersion", "generation"] {
+        object.map_mut("metadata").shift_remove(volatile);
+    }
+    object
+}
+
+/// Whether an object marked for deletion has nothing left to wait for.
+fn is_finished(object: &Value, kind: &Kind) -> bool {
+    let metadata = object.at("metadata");
+    let waits_for_namespace = kind.resource == "namespaces" && !object.at("spec").list("finalizers").is_empty();
+    !metadata.text("deletionTimestamp").is_empty()
+        && metadata.list("finalizers").is_empty()
+        && metadata.int("deletionGracePeriodSeconds") == 0
+        && !waits_for_namespace
+}
