@@ -51,7 +51,7 @@ pub struct Field {
 }
 
 /// What a field holds.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub enum Shape {
     /// A string; the text is the type's name in decoding errors (`string`, `v1.Protocol`).
     Text(&'static str),
