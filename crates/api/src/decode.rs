@@ -118,7 +118,8 @@ impl Decoder {
                 (Shape::Struct(_), value) => Some(value),
                 (_, value) => (!is_zero(&value)).then_some(value),
             },
-            Presence::Always if value.is_null() => Some(self.zero(&field.shape)),
+            // An empty list is stored as none at all, and read back as null.
+            Presence::Always if value.is_null() || is_empty(&value) => Some(self.zero(&field.shape)),
             Presence::Always => Some(value),
         }
     }
@@ -289,6 +290,10 @@ impl Decoder {
 
 fn fits(n: &serde_json::Number, min: i64, max: i64) -> bool {
     n.as_i64().is_some_and(|n| (min..=max).contains(&n))
+}
+
+fn is_empty(value: &Value) -> bool {
+    matches!(value, Value::Array(items) if items.is_empty())
 }
 
 fn is_zero(value: &Value) -> bool {

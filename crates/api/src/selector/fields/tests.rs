@@ -15,7 +15,8 @@ fn check_error(text: &str, kind: &'static crate::Kind, message: &str) {
 
 #[test]
 fn terms_select_by_value() {
-    for text in ["", ",", r"metadata.name=s\=1", r"metadata.name==s\=1,type=Opaque", "type!=x", "metadata.namespace=ns"] {
+    for text in ["", ",", r"metadata.name=s\=1", r"metadata.name==s\=1,type=Opaque", "type!=x", "metadata.namespace=ns"]
+    {
         check(text, true);
     }
     for text in ["metadata.name=s", "type!=Opaque", "type=", "metadata.name=a,metadata.name=b"] {

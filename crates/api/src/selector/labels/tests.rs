@@ -71,10 +71,14 @@ fn keys_and_values_follow_the_rules_of_labels() {
     let long = "a".repeat(64);
     check_error(
         &format!("{long}=x"),
-        &format!("unable to parse requirement: <nil>: Invalid value: \"{long}\": name part must be no more than 63 bytes"),
+        &format!(
+            "unable to parse requirement: <nil>: Invalid value: \"{long}\": name part must be no more than 63 bytes"
+        ),
     );
     check_error(
         &format!("app={long}"),
-        &format!("unable to parse requirement: values[0][app]: Invalid value: \"{long}\": must be no more than 63 bytes"),
+        &format!(
+            "unable to parse requirement: values[0][app]: Invalid value: \"{long}\": must be no more than 63 bytes"
+        ),
     );
 }
