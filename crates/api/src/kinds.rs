@@ -449,8 +449,8 @@ impl Traits {
 /// The rules of a kind. Objects come in canonical form (see [`crate::decode`]); `old` is what is stored.
 ///
 /// For a create the server calls `default`, `prepare_create`, `validate`; for an update `default`, `prepare_update`,
-/// `validate`, `validate_update`; for a write to `status` the `_status` pair. Metadata common to all kinds is checked by the
-/// server through [`crate::meta`] and is not the matter of these functions.
+/// `validate`, `validate_update`; for a write to `status` the `_status` pair. Metadata is the
+/// matter of [`crate::meta`], not of these functions; [`crate::validation`] puts both together.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
     /// Reasons against a name; `prefix` means it is a `generateName`.
@@ -474,7 +474,7 @@ pub struct Rules {
     /// What is allowed but unwise; sent as `Warning` headers.
     pub warnings: fn(object: &Value, old: Option<&Value>, settings: &Settings) -> Vec<String>,
     /// The value of a field that a field selector may name besides `metadata.name` and `metadata.namespace`.
-    pub selectable: &'static [(&'static str, fn(&Value) -> String)],
+    pub selectable: &'static [(&'static str, ReadField)],
     /// The columns of `kubectl get`.
     pub columns: &'static [Column],
     /// One row of `kubectl get`; `now` is in seconds since 1970, for ages.
@@ -512,6 +512,9 @@ impl Rules {
         },
     };
 }
+
+/// Reads a field as a field selector compares it.
+pub type ReadField = fn(&Value) -> String;
 
 /// A column of `kubectl get`.
 #[derive(Debug, Clone, Copy)]

@@ -140,3 +140,6 @@ fn warnings(object: &Value, _: Option<&Value>, _: &Settings) -> Vec<String> {
 fn decoded(data: &Value, key: &str) -> Vec<u8> {
     STANDARD.decode(data.text(key)).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

@@ -77,3 +77,6 @@ fn validate_update(object: &Value, old: &Value, _: &Settings) -> FieldErrors {
 }
 
 const IMMUTABLE: &str = "field is immutable";
+
+#[cfg(test)]
+mod tests;

@@ -71,7 +71,7 @@ fn expand_at(body: &Value, saved: &HashMap<String, Value>, at: Option<u64>) -> O
         }
         Value::Object(map) if map.contains_key("$from") => changed(body, saved)?,
         Value::Object(map) if map.contains_key("$pad") => {
-            let [text, count] = &body.list("$pad")[..] else { return None };
+            let [text, count] = body.list("$pad") else { return None };
             text.as_str()?.repeat(usize::try_from(count.as_u64()?).ok()?).into()
         }
         Value::Object(map) if map.keys().any(|key| key.starts_with('$')) => return None,

@@ -173,9 +173,7 @@ fn topology(topology: &Value, path: &Path) -> FieldErrors {
 
 fn hints(hints: &Value, path: &Path) -> FieldErrors {
     let mut errors = FieldErrors::new();
-    let rules: [(&str, fn(&str) -> names::Reasons); 2] =
-        [("forZones", names::label_value), ("forNodes", names::subdomain)];
-    for (field, rule) in rules {
+    for field in ["forZones", "forNodes"] {
         let (path, list) = (path.child(field), hints.list(field));
         if list.len() > MAX_HINTS {
             errors.push(FieldError::too_many(&path, list.len(), MAX_HINTS));
@@ -186,7 +184,8 @@ fn hints(hints: &Value, path: &Path) -> FieldErrors {
             if list[..index].iter().any(|other| other.text("name") == name) {
                 errors.push(FieldError::duplicate(&path, name));
             }
-            errors.extend(invalid(&path, name, rule(name)));
+            let reasons = if field == "forZones" { names::label_value(name) } else { names::subdomain(name) };
+            errors.extend(invalid(&path, name, reasons));
         }
     }
     errors
