@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::golang;
 use crate::quantity;
-use crate::schema::{Field, Presence, Shape, Struct};
+use crate::schema::{Field, Gate, Presence, Shape, Struct};
 
 /// A body that is not of the type it should be. The text is the reference server's.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -22,9 +22,14 @@ pub struct Decoded {
     pub unknown: Vec<String>,
 }
 
-/// Decodes an object of type `of`. `apiVersion` and `kind` are kept if they are there.
+/// Decodes an object of type `of`. `apiVersion` and `kind` are kept if they are there. Fields behind a gate are unknown.
 pub fn decode(of: &'static Struct, value: Value) -> Result<Decoded, Mismatch> {
-    let mut decoder = Decoder { unknown: Vec::new(), error: None, path: Vec::new() };
+    decode_gated(of, value, &|_| false)
+}
+
+/// The same with the fields that open gates bring.
+pub fn decode_gated(of: &'static Struct, value: Value, open: &dyn Fn(Gate) -> bool) -> Result<Decoded, Mismatch> {
+    let mut decoder = Decoder { unknown: Vec::new(), error: None, path: Vec::new(), open };
     let value = decoder.top(of, value);
     match decoder.error {
         Some(error) => Err(error),
@@ -32,11 +37,12 @@ pub fn decode(of: &'static Struct, value: Value) -> Result<Decoded, Mismatch> {
     }
 }
 
-struct Decoder {
+struct Decoder<'a> {
     unknown: Vec<String>,
     /// The first mismatch in document order; decoding goes on so that the order is the document's.
     error: Option<Mismatch>,
     path: Vec<Step>,
+    open: &'a dyn Fn(Gate) -> bool,
 }
 
 enum Step {
@@ -44,7 +50,7 @@ enum Step {
     Index(usize),
 }
 
-impl Decoder {
+impl Decoder<'_> {
     fn top(&mut self, of: &'static Struct, mut value: Value) -> Value {
         let mut out = Map::new();
         if let Value::Object(map) = &mut value {
@@ -77,7 +83,7 @@ impl Decoder {
         };
         let mut given: Vec<(*const Field, Value)> = Vec::with_capacity(map.len());
         for (name, value) in map {
-            let Some(field) = of.field(&name) else {
+            let Some(field) = of.field(&name).filter(|field| field.gate.is_none_or(self.open)) else {
                 self.path.push(Step::Field(name));
                 self.unknown.push(self.strict_path());
                 self.path.pop();
@@ -118,7 +124,8 @@ impl Decoder {
                 (Shape::Struct(_), value) => Some(value),
                 (_, value) => (!is_zero(&value)).then_some(value),
             },
-            Presence::Always if value.is_null() => Some(self.zero(&field.shape)),
+            // An empty list is stored as none at all, and read back as null.
+            Presence::Always if value.is_null() || is_empty(&value) => Some(self.zero(&field.shape)),
             Presence::Always => Some(value),
         }
     }
@@ -289,6 +296,10 @@ impl Decoder {
 
 fn fits(n: &serde_json::Number, min: i64, max: i64) -> bool {
     n.as_i64().is_some_and(|n| (min..=max).contains(&n))
+}
+
+fn is_empty(value: &Value) -> bool {
+    matches!(value, Value::Array(items) if items.is_empty())
 }
 
 fn is_zero(value: &Value) -> bool {

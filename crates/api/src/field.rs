@@ -154,6 +154,11 @@ impl FieldError {
     }
 }
 
+/// A value that breaks a rule for each of these reasons.
+pub fn invalid(path: &Path, value: &str, reasons: Vec<String>) -> FieldErrors {
+    reasons.into_iter().map(|why| FieldError::invalid(path, value, why)).collect()
+}
+
 impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.field, self.body())

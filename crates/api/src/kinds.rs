@@ -9,6 +9,7 @@ use crate::meta::Checks;
 use crate::names::Reasons;
 use crate::schema::{self, Struct};
 
+pub(crate) mod columns;
 pub mod config_map;
 pub mod endpoint_slice;
 pub mod endpoints;
@@ -53,7 +54,8 @@ pub struct Kind {
     pub traits: Traits,
     /// The key prefix in the store, laid out as kube-apiserver does it: `services/specs`. Empty: never stored.
     pub store_prefix: &'static str,
-    /// Set when objects are stored as another kind.
+    /// Set when objects are stored as another kind. The kind's rules then read the stored form, and its mistakes are told
+    /// of the stored kind; only its schema and what is sent over the wire are its own.
     pub conversion: Option<Conversion>,
 }
 
@@ -140,8 +142,8 @@ pub static KINDS: &[&Kind] = &[
     &ROLE,
 ];
 
-/// Kinds served only when asked for.
-pub static OPTIONAL: &[&Kind] = &[];
+/// Older versions of kinds, served only when the administrator asks for them.
+pub static OPTIONAL: &[&Kind] = &[&ENDPOINT_SLICE_V1BETA1];
 
 /// An ordinary namespaced kind; entries below change what differs.
 const fn kind(kind: &'static str, resource: &'static str, schema: &'static Struct) -> Kind {
@@ -164,8 +166,11 @@ const fn kind(kind: &'static str, resource: &'static str, schema: &'static Struc
 }
 
 /// ConfigMap.
-pub static CONFIG_MAP: Kind =
-    Kind { short_names: &["cm"], ..kind("ConfigMap", "configmaps", &schema::core::CONFIG_MAP) };
+pub static CONFIG_MAP: Kind = Kind {
+    rules: &config_map::RULES,
+    short_names: &["cm"],
+    ..kind("ConfigMap", "configmaps", &schema::core::CONFIG_MAP)
+};
 
 /// Endpoints.
 pub static ENDPOINTS: Kind = Kind {
@@ -220,7 +225,7 @@ pub static POD: Kind = Kind {
 };
 
 /// Secret.
-pub static SECRET: Kind = Kind { ..kind("Secret", "secrets", &schema::core::SECRET) };
+pub static SECRET: Kind = Kind { rules: &secret::RULES, ..kind("Secret", "secrets", &schema::core::SECRET) };
 
 /// ServiceAccount.
 pub static SERVICE_ACCOUNT: Kind = Kind {
@@ -299,7 +304,7 @@ pub static SUBJECT_ACCESS_REVIEW: Kind = Kind {
 pub static LEASE: Kind = Kind {
     rules: &lease::RULES,
     group: "coordination.k8s.io",
-    traits: Traits { create_on_update: true, ..Traits::PLAIN },
+    traits: Traits { create_on_update: true, conditional_update: true, ..Traits::PLAIN },
     ..kind("Lease", "leases", &schema::coordination::LEASE)
 };
 
@@ -311,12 +316,33 @@ pub static ENDPOINT_SLICE: Kind = Kind {
     ..kind("EndpointSlice", "endpointslices", &schema::discovery::ENDPOINT_SLICE)
 };
 
+/// EndpointSlice, as it was before `v1`.
+pub static ENDPOINT_SLICE_V1BETA1: Kind = Kind {
+    rules: &endpoint_slice::v1beta1::V1BETA1_RULES,
+    group: "discovery.k8s.io",
+    version: "v1beta1",
+    traits: Traits {
+        generation: true,
+        deprecation: Some(
+            "discovery.k8s.io/v1beta1 EndpointSlice is deprecated in v1.21+, unavailable in v1.25+; use discovery.k8s.io/v1 EndpointSlice",
+        ),
+        ..Traits::PLAIN
+    },
+    conversion: Some(Conversion {
+        stored: &ENDPOINT_SLICE,
+        store: endpoint_slice::v1beta1::store,
+        load: endpoint_slice::v1beta1::load,
+    }),
+    ..kind("EndpointSlice", "endpointslices", &schema::discovery::ENDPOINT_SLICE_V1BETA1)
+};
+
 /// Event.
 pub static EVENTS_EVENT: Kind = Kind {
-    rules: &event::RULES,
+    rules: &event::EVENTS_RULES,
     group: "events.k8s.io",
     short_names: &["ev"],
     traits: Traits { create_on_update: true, ..Traits::PLAIN },
+    conversion: Some(Conversion { stored: &EVENT, store: event::store, load: event::load }),
     ..kind("Event", "events", &schema::events::EVENT)
 };
 
@@ -326,7 +352,6 @@ pub static IP_ADDRESS: Kind = Kind {
     group: "networking.k8s.io",
     short_names: &["ip"],
     namespaced: false,
-    traits: Traits { generation: true, ..Traits::PLAIN },
     ..kind("IPAddress", "ipaddresses", &schema::networking::IP_ADDRESS)
 };
 
@@ -336,13 +361,12 @@ pub static SERVICE_CIDR: Kind = Kind {
     group: "networking.k8s.io",
     namespaced: false,
     subresources: &[Subresource::Status],
-    traits: Traits { generation: true, ..Traits::PLAIN },
     ..kind("ServiceCIDR", "servicecidrs", &schema::networking::SERVICE_CIDR)
 };
 
 /// ClusterRoleBinding.
 pub static CLUSTER_ROLE_BINDING: Kind = Kind {
-    rules: &role::RULES,
+    rules: &role::binding::CLUSTER_BINDING_RULES,
     group: "rbac.authorization.k8s.io",
     namespaced: false,
     traits: Traits { create_on_update: true, ..Traits::PLAIN },
@@ -351,7 +375,7 @@ pub static CLUSTER_ROLE_BINDING: Kind = Kind {
 
 /// ClusterRole.
 pub static CLUSTER_ROLE: Kind = Kind {
-    rules: &role::RULES,
+    rules: &role::CLUSTER_RULES,
     group: "rbac.authorization.k8s.io",
     namespaced: false,
     traits: Traits { create_on_update: true, ..Traits::PLAIN },
@@ -360,7 +384,7 @@ pub static CLUSTER_ROLE: Kind = Kind {
 
 /// RoleBinding.
 pub static ROLE_BINDING: Kind = Kind {
-    rules: &role::RULES,
+    rules: &role::binding::BINDING_RULES,
     group: "rbac.authorization.k8s.io",
     traits: Traits { create_on_update: true, ..Traits::PLAIN },
     ..kind("RoleBinding", "rolebindings", &schema::rbac::ROLE_BINDING)
@@ -432,8 +456,8 @@ impl Traits {
 /// The rules of a kind. Objects come in canonical form (see [`crate::decode`]); `old` is what is stored.
 ///
 /// For a create the server calls `default`, `prepare_create`, `validate`; for an update `default`, `prepare_update`,
-/// `validate`, `validate_update`; for a write to `status` the `_status` pair. Metadata common to all kinds is checked by the
-/// server through [`crate::meta`] and is not the matter of these functions.
+/// `validate`, `validate_update`; for a write to `status` the `_status` pair. Metadata is the
+/// matter of [`crate::meta`], not of these functions; [`crate::validation`] puts both together.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
     /// Reasons against a name; `prefix` means it is a `generateName`.
@@ -457,7 +481,7 @@ pub struct Rules {
     /// What is allowed but unwise; sent as `Warning` headers.
     pub warnings: fn(object: &Value, old: Option<&Value>, settings: &Settings) -> Vec<String>,
     /// The value of a field that a field selector may name besides `metadata.name` and `metadata.namespace`.
-    pub selectable: &'static [(&'static str, fn(&Value) -> String)],
+    pub selectable: &'static [(&'static str, ReadField)],
     /// The columns of `kubectl get`.
     pub columns: &'static [Column],
     /// One row of `kubectl get`; `now` is in seconds since 1970, for ages.
@@ -495,6 +519,9 @@ impl Rules {
         },
     };
 }
+
+/// Reads a field as a field selector compares it.
+pub type ReadField = fn(&Value) -> String;
 
 /// A column of `kubectl get`.
 #[derive(Debug, Clone, Copy)]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::field::{FieldError, FieldErrors, Path};
+use crate::field::{FieldError, FieldErrors, Path, invalid};
 use crate::names::Reasons;
 use crate::{Kind, Look, golang, names};
 
@@ -80,8 +80,8 @@ pub fn validate_labels(labels: &Value, path: &Path) -> FieldErrors {
     let mut errors = FieldErrors::new();
     for (key, value) in labels.as_object().into_iter().flatten() {
         let value = value.as_str().unwrap_or_default();
-        errors.extend(names::label_key(key).into_iter().map(|why| FieldError::invalid(path, key, why)));
-        errors.extend(names::label_value(value).into_iter().map(|why| FieldError::invalid(path, value, why)));
+        errors.extend(invalid(path, key, names::label_key(key)));
+        errors.extend(invalid(path, value, names::label_value(value)));
     }
     errors
 }
@@ -133,15 +133,13 @@ fn whole(meta: &Value, namespaced: bool, name_rule: fn(&str, bool) -> Reasons) -
 }
 
 fn name(meta: &Value, rule: fn(&str, bool) -> Reasons) -> FieldErrors {
-    let invalid = |field: &str, value: &str, prefix: bool| -> FieldErrors {
-        rule(value, prefix).into_iter().map(|why| FieldError::invalid(&metadata(field), value, why)).collect()
-    };
+    let check = |field: &str, value: &str, prefix: bool| invalid(&metadata(field), value, rule(value, prefix));
     let (prefix, name) = (meta.text("generateName"), meta.text("name"));
-    let mut errors = if prefix.is_empty() { FieldErrors::new() } else { invalid("generateName", prefix, true) };
+    let mut errors = if prefix.is_empty() { FieldErrors::new() } else { check("generateName", prefix, true) };
     if name.is_empty() {
         errors.push(FieldError::required(&metadata("name"), "name or generateName is required"));
     } else {
-        errors.extend(invalid("name", name, false));
+        errors.extend(check("name", name, false));
     }
     errors
 }
@@ -150,7 +148,7 @@ fn namespace(meta: &Value, namespaced: bool) -> FieldErrors {
     let (path, value) = (metadata("namespace"), meta.text("namespace"));
     match (namespaced, value) {
         (true, "") => vec![FieldError::required(&path, "")],
-        (true, _) => names::label(value).into_iter().map(|why| FieldError::invalid(&path, value, why)).collect(),
+        (true, _) => invalid(&path, value, names::label(value)),
         (false, "") => FieldErrors::new(),
         (false, _) => vec![FieldError::forbidden(&path, "not allowed on this type")],
     }
@@ -174,8 +172,7 @@ fn annotations(annotations: &Value) -> FieldErrors {
     let mut size = 0;
     for (key, value) in annotations.as_object().into_iter().flatten() {
         // Unlike that of a label, the prefix of an annotation's key may have capitals.
-        let reasons = names::label_key(&key.to_lowercase());
-        errors.extend(reasons.into_iter().map(|why| FieldError::invalid(&path, key, why)));
+        errors.extend(invalid(&path, key, names::label_key(&key.to_lowercase())));
         size += key.len() + value.as_str().unwrap_or_default().len();
     }
     if size > MAX_ANNOTATIONS {
@@ -186,10 +183,7 @@ fn annotations(annotations: &Value) -> FieldErrors {
 
 fn finalizers(names: &[&str], shown: &Value) -> FieldErrors {
     let path = metadata("finalizers");
-    let reasons = |name: &&str| -> FieldErrors {
-        names::label_key(name).into_iter().map(|why| FieldError::invalid(&path, *name, why)).collect()
-    };
-    let mut errors: FieldErrors = names.iter().flat_map(reasons).collect();
+    let mut errors: FieldErrors = names.iter().flat_map(|name| invalid(&path, name, names::label_key(name))).collect();
     if names.contains(&ORPHAN) && names.contains(&FOREGROUND) {
         let why = format!("finalizer {ORPHAN} and {FOREGROUND} cannot be both set");
         errors.push(FieldError::invalid(&path, shown, why));

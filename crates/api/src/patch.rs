@@ -3,20 +3,119 @@
 
 use serde_json::Value;
 
-use crate::Failure;
+use crate::field::{FieldError, Path};
+use crate::json::{Parsed, parse};
 use crate::schema::Struct;
+use crate::status::Subject;
+use crate::{Failure, golang};
 
-/// RFC 6902: a list of operations.
-pub fn json(_object: &Value, _patch: &[u8]) -> Result<Value, Failure> {
-    Err(Failure::internal("not there yet"))
+mod merge;
+mod operations;
+mod strategic;
+
+/// A patched object, and what a careful server tells the client about the patch.
+#[derive(Debug, PartialEq)]
+pub struct Patched {
+    /// The result, before decoding.
+    pub value: Value,
+    /// What is unknown or repeated in the patch itself (`duplicate field "spec.type"`); warnings or errors as
+    /// `fieldValidation` says, before those of decoding.
+    pub doubts: Vec<String>,
+    /// How the failure to decode the result shows it.
+    shown: Shown,
+}
+
+#[derive(Debug, PartialEq)]
+enum Shown {
+    /// As the resulting object.
+    Result,
+    /// As the patch, in this text.
+    Patch(String),
+}
+
+impl Patched {
+    /// The failure for a result that `why` says cannot be decoded, or that `fieldValidation=Strict` refuses.
+    pub fn undecodable(&self, why: &str) -> Failure {
+        let shown = match &self.shown {
+            Shown::Result => self.value.to_string(),
+            Shown::Patch(text) => text.clone(),
+        };
+        let error = FieldError::invalid(&Path::new("patch"), shown, why);
+        Failure::invalid(Subject { group: "", kind: "", name: "" }, &vec![error])
+    }
+}
+
+/// RFC 6902: a list of operations. Unlike the RFC, `replace` of an absent key adds it, `test` of an absent key against null
+/// holds, and negative indexes count from the end.
+pub fn json(object: &Value, patch: &[u8]) -> Result<Patched, Failure> {
+    let parsed = parse(patch).map_err(undecoded)?;
+    let operations = operations::read(&parsed.value).map_err(undecoded)?;
+    if operations.len() > operations::MAX {
+        let message =
+            format!("The allowed maximum operations in a JSON patch is {}, got {}", operations::MAX, operations.len());
+        return Err(Failure::new(413, "RequestEntityTooLarge", message));
+    }
+    let mut doubts = operations::unknown(&parsed.value);
+    doubts.extend(duplicates(&parsed));
+    let doubts = doubts.into_iter().map(|doubt| format!("json patch {doubt}")).collect();
+    match operations::run(object, &operations) {
+        Some(value) => Ok(Patched { value, doubts, shown: Shown::Result }),
+        None => Err(rejected()),
+    }
 }
 
 /// RFC 7386: an object laid over another.
-pub fn merge(_object: &Value, _patch: &[u8]) -> Result<Value, Failure> {
-    Err(Failure::internal("not there yet"))
+pub fn merge(object: &Value, patch: &[u8]) -> Result<Patched, Failure> {
+    let parsed = parse(patch).map_err(undecoded)?;
+    let doubts = duplicates(&parsed);
+    match parsed.value {
+        Value::Object(patch) => Ok(Patched { value: merge::merge(object, patch), doubts, shown: Shown::Result }),
+        Value::Null => Err(Failure::bad_request("Invalid JSON Patch")),
+        other => Err(undecoded(not_an_object(&other))),
+    }
 }
 
 /// A merge patch that knows which lists merge by which key, with `$patch`, `$setElementOrder`, `$deleteFromPrimitiveList`, `$retainKeys`.
-pub fn strategic(_of: &'static Struct, _object: &Value, _patch: &[u8]) -> Result<Value, Failure> {
-    Err(Failure::internal("not there yet"))
+pub fn strategic(of: &'static Struct, object: &Value, patch: &[u8]) -> Result<Patched, Failure> {
+    let parsed = parse(patch).map_err(Failure::bad_request)?;
+    let doubts = duplicates(&parsed);
+    let shown = Shown::Patch(golang::plain(&parsed.value));
+    match parsed.value {
+        Value::Object(patch) => Ok(Patched { value: strategic::merge(of, object, patch)?, doubts, shown }),
+        Value::Null => Ok(Patched { value: object.clone(), doubts, shown }),
+        other => Err(Failure::bad_request(not_an_object(&other))),
+    }
 }
+
+fn duplicates(parsed: &Parsed) -> Vec<String> {
+    parsed.duplicates.iter().map(|path| format!("duplicate field {}", golang::quote(path))).collect()
+}
+
+fn undecoded(why: String) -> Failure {
+    Failure::bad_request(format!("error decoding patch: {why}"))
+}
+
+/// A patch that is well-formed but cannot be applied. Why is not told.
+fn rejected() -> Failure {
+    let message = "the server rejected our request due to an error in our request";
+    Failure::new(422, "Invalid", message).with(serde_json::Map::new())
+}
+
+fn not_an_object(value: &Value) -> String {
+    format!("json: cannot unmarshal {} into Go value of type map[string]interface {{}}", kind(value))
+}
+
+/// The kind of a JSON value, as decoding errors name it.
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+#[cfg(test)]
+mod tests;

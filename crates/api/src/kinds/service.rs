@@ -12,6 +12,7 @@ mod change;
 mod ports;
 pub(crate) mod spec;
 mod table;
+mod topology;
 pub(crate) mod validate;
 mod warnings;
 
@@ -110,15 +111,17 @@ fn default_ingress(service: &mut Value) {
     }
 }
 
-fn prepare_create(service: &mut Value, _: &Settings) {
+fn prepare_create(service: &mut Value, settings: &Settings) {
     SERVICE.place(service, "status", json!({"loadBalancer": {}}));
     drop_internal_policy(service);
+    topology::drop_if_closed(service, None, settings);
 }
 
-fn prepare_update(service: &mut Value, old: &Value, _: &Settings) {
+fn prepare_update(service: &mut Value, old: &Value, settings: &Settings) {
     SERVICE.place(service, "status", old.at("status").clone());
     change::drop_of_old_type(service, old);
     drop_internal_policy(service);
+    topology::drop_if_closed(service, Some(old), settings);
 }
 
 fn prepare_status(service: &mut Value, old: &Value, _: &Settings) {

@@ -1,6 +1,6 @@
 //! The core group: Service, Endpoints, Namespace, Event, ConfigMap, Secret, ServiceAccount.
 
-use super::{Field, Shape, Struct, TEXT, field, meta};
+use super::{Field, Gate, Shape, Struct, TEXT, field, meta};
 use Shape::{List, Map, Struct as Object, Text};
 
 const fn message(name: &'static str, fields: &'static [Field]) -> Struct {
@@ -242,6 +242,7 @@ pub static SERVICE_SPEC: Struct = message(
         field(12, "healthCheckNodePort", Shape::Int32),
         field(13, "publishNotReadyAddresses", Shape::Bool),
         field(14, "sessionAffinityConfig", Object(&SESSION_AFFINITY_CONFIG)).pointer(),
+        field(16, "topologyKeys", List(&TEXT)).behind(Gate::ServiceTopology),
         field(19, "ipFamilies", List(&Text("v1.IPFamily"))).values(&["", "IPv4", "IPv6"]),
         field(17, "ipFamilyPolicy", Text("v1.IPFamilyPolicy")).pointer().values(&[
             "PreferDualStack",

@@ -66,3 +66,32 @@ pub static FOR_NODE: Struct = message("ForNode", &[field(1, "name", TEXT).always
 
 /// `ForZone`.
 pub static FOR_ZONE: Struct = message("ForZone", &[field(1, "name", TEXT).always().required()]);
+
+/// `EndpointSlice` of `v1beta1`.
+pub static ENDPOINT_SLICE_V1BETA1: Struct = message_v1beta1(
+    "EndpointSlice",
+    &[
+        field(1, "metadata", Object(&meta::OBJECT_META)),
+        field(4, "addressType", Text("v1beta1.AddressType")).always().required(),
+        field(2, "endpoints", List(&Object(&ENDPOINT_V1BETA1))).always().required().atomic(),
+        field(3, "ports", List(&Object(&ENDPOINT_PORT))).always().atomic(),
+    ],
+);
+
+/// `Endpoint` of `v1beta1`.
+pub static ENDPOINT_V1BETA1: Struct = message_v1beta1(
+    "Endpoint",
+    &[
+        field(1, "addresses", List(&TEXT)).always().required().set(),
+        field(2, "conditions", Object(&ENDPOINT_CONDITIONS)),
+        field(3, "hostname", TEXT).pointer(),
+        field(4, "targetRef", Object(&core::OBJECT_REFERENCE)).pointer(),
+        field(5, "topology", Map(&TEXT)),
+        field(6, "nodeName", TEXT).pointer(),
+        field(7, "hints", Object(&ENDPOINT_HINTS)).pointer(),
+    ],
+);
+
+const fn message_v1beta1(name: &'static str, fields: &'static [Field]) -> Struct {
+    Struct { name, package: "io.k8s.api.discovery.v1beta1", fields, atomic: false }
+}

@@ -33,7 +33,7 @@ pub(crate) struct World {
 impl Default for World {
     fn default() -> World {
         let settings = Settings {
-            service_ranges: vec!["10.0.0.0/16".parse().unwrap(), "fd00:10::/108".parse().unwrap()],
+            service_ranges: vec!["10.0.0.0/16".parse().expect("a range"), "fd00:10::/108".parse().expect("a range")],
             node_ports: 30000..=32767,
             service_topology: false,
         };
@@ -42,7 +42,7 @@ impl Default for World {
             settings,
             services: BTreeMap::new(),
             // The Service of the API itself.
-            ips: HashSet::from(["10.0.0.1".parse().unwrap()]),
+            ips: HashSet::from([IpAddr::from([10, 0, 0, 1])]),
             seed: 1,
             saved: BTreeMap::new(),
             bindings: Bindings::default(),

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::ports::{self, against};
 use super::spec;
+use super::topology;
 use super::warnings::{HINTS, MODE};
 use crate::field::{FieldError, FieldErrors, Path};
 use crate::{Look, Settings, ip, names};
@@ -30,6 +31,7 @@ pub(super) fn whole(service: &Value, old: Option<&Value>, _: &Settings) -> Field
         external_traffic(spec),
         one_of(spec, "internalTrafficPolicy", &["Cluster", "Local"]),
         one_of(spec, "trafficDistribution", &["PreferClose", "PreferSameZone", "PreferSameNode"]),
+        topology::validate(spec),
     ];
     parts.into_iter().flatten().collect()
 }

@@ -21,6 +21,7 @@ pub(super) fn of_spec(service: &Value, _old: Option<&Value>, _: &Settings) -> Ve
     if spec.text("trafficDistribution") == "PreferClose" {
         warnings.push("spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"".to_owned());
     }
+    warnings.extend(super::topology::warnings(spec));
     warnings
 }
 

@@ -1,0 +1,31 @@
+//! RFC 7386: each key of the patch replaces, descends or, if null, removes.
+
+use serde_json::{Map, Value};
+
+/// The object with the patch laid over it.
+pub(super) fn merge(object: &Value, patch: Map<String, Value>) -> Value {
+    let mut out = object.clone();
+    lay(&mut out, Value::Object(patch));
+    out
+}
+
+fn lay(target: &mut Value, patch: Value) {
+    let patch = match patch {
+        Value::Object(patch) => patch,
+        other => {
+            *target = other;
+            return;
+        }
+    };
+    if !target.is_object() {
+        *target = Value::Object(Map::new());
+    }
+    let Some(target) = target.as_object_mut() else { return };
+    for (name, value) in patch {
+        if value.is_null() {
+            target.shift_remove(&name);
+        } else {
+            lay(target.entry(name).or_insert(Value::Null), value);
+        }
+    }
+}
