@@ -19,8 +19,8 @@ pub fn create(kind: &Kind, object: &Value, settings: &Settings) -> FieldErrors {
 pub fn update(kind: &Kind, object: &Value, old: &Value, settings: &Settings) -> FieldErrors {
     let mut errors = any_update(kind, object, old);
     errors.extend(own_metadata(kind, kind.rules.metadata.update, object, Some(old)));
-    errors.extend((kind.rules.validate)(object, Some(old), settings));
     errors.extend((kind.rules.validate_update)(object, old, settings));
+    errors.extend((kind.rules.validate)(object, Some(old), settings));
     errors
 }
 

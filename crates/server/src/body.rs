@@ -2,7 +2,7 @@
 
 use fairlead_api::decode::{self, Decoded};
 use fairlead_api::schema::Struct;
-use fairlead_api::{Failure, Kind, Look, json, kinds, proto};
+use fairlead_api::{Failure, Kind, Look, Settings, json, kinds, managed, proto};
 use serde_json::Value;
 
 use crate::options::FieldValidation;
@@ -48,6 +48,7 @@ pub(crate) fn decode(
     media: &str,
     expected: &Expected,
     validation: FieldValidation,
+    settings: &Settings,
 ) -> Result<Body, Failure> {
     let (value, mut notes) = match media {
         "" | "application/json" => from_json(body, expected)?,
@@ -56,9 +57,14 @@ pub(crate) fn decode(
         _ => return Err(unsupported_media()),
     };
     check_kind(&value, expected)?;
-    let decoded = decode::decode(expected.schema, value).map_err(|e| cannot_be_handled(expected, &e.to_string()))?;
+    let sent_reset = managed_reset(&value);
+    let decoded = decode::decode_gated(expected.schema, value, &|gate| settings.allows(gate))
+        .map_err(|e| cannot_be_handled(expected, &e.to_string()))?;
     let Decoded { mut value, unknown } = decoded;
     set_type(&mut value, expected);
+    if let Some(sent) = sent_reset {
+        managed::keep_reset(&sent, &mut value);
+    }
     notes.extend(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
     match validation {
         FieldValidation::Strict if !notes.is_empty() => {
@@ -67,6 +73,12 @@ pub(crate) fn decode(
         FieldValidation::Ignore => Ok(Body { value, warnings: Vec::new() }),
         _ => Ok(Body { value, warnings: notes }),
     }
+}
+
+/// The wish to empty managedFields, which decoding would lose.
+fn managed_reset(value: &Value) -> Option<Value> {
+    let list = value.at("metadata").at("managedFields");
+    list.as_array().is_some_and(Vec::is_empty).then(|| serde_json::json!({"metadata": {"managedFields": []}}))
 }
 
 /// Everything a strict reader objects to, in one line; YAML's own complaints come first, together.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fairlead_api::field::{FieldErrors, Path};
 use fairlead_api::kinds::pod::Grace;
 use fairlead_api::status::Subject;
-use fairlead_api::{Failure, FieldError, Kind, Look, kinds, schema};
+use fairlead_api::{Failure, FieldError, Kind, Look, Settings, kinds, schema};
 use fairlead_store::{Entry, Guard, Outcome, Revision, Txn, Write};
 use serde_json::{Value, json};
 
@@ -42,12 +42,17 @@ enum Finalizer {
 }
 
 impl DeleteOptions {
-    pub(crate) fn parse(bytes: &[u8], media: &str, query: &Query) -> Result<DeleteOptions, Failure> {
+    pub(crate) fn parse(
+        bytes: &[u8],
+        media: &str,
+        query: &Query,
+        settings: &Settings,
+    ) -> Result<DeleteOptions, Failure> {
         let value = if bytes.is_empty() {
             from_query(query)?
         } else {
             let expected = Expected::message("DeleteOptions", "v1", &schema::meta::DELETE_OPTIONS);
-            body::decode(bytes, media, &expected, FieldValidation::Ignore)?.value
+            body::decode(bytes, media, &expected, FieldValidation::Ignore, settings)?.value
         };
         DeleteOptions::read(&value)
     }

@@ -207,11 +207,11 @@ impl Call<'_> {
                 reply
             }
             Operation::Delete => {
-                let options = delete::DeleteOptions::parse(bytes, media, self.query)?;
+                let options = delete::DeleteOptions::parse(bytes, media, self.query, &self.server.options.settings)?;
                 delete::delete(self.server, target, &options).await
             }
             Operation::DeleteCollection => {
-                let options = delete::DeleteOptions::parse(bytes, media, self.query)?;
+                let options = delete::DeleteOptions::parse(bytes, media, self.query, &self.server.options.settings)?;
                 let list = ListOptions::parse(self.query)?;
                 delete::delete_collection(self.server, target, &list, &options).await
             }
@@ -224,7 +224,7 @@ impl Call<'_> {
     async fn create(&mut self, target: &Target, bytes: &[u8], media: &str) -> Result<Reply, Failure> {
         let options = WriteOptions::parse(self.query, WriteKind::Create, self.user_agent())?;
         let expected = body::Expected::object(target.kind);
-        let decoded = body::decode(bytes, media, &expected, options.field_validation)?;
+        let decoded = body::decode(bytes, media, &expected, options.field_validation, &self.server.options.settings)?;
         self.warnings.extend(decoded.warnings);
         let mut request = self.request(target, options);
         let reply = request.create(decoded.value).await;
@@ -236,7 +236,7 @@ impl Call<'_> {
     async fn update(&mut self, target: &Target, bytes: &[u8], media: &str) -> Result<Reply, Failure> {
         let options = WriteOptions::parse(self.query, WriteKind::Update, self.user_agent())?;
         let expected = body::Expected::object(target.kind);
-        let decoded = body::decode(bytes, media, &expected, options.field_validation)?;
+        let decoded = body::decode(bytes, media, &expected, options.field_validation, &self.server.options.settings)?;
         self.warnings.extend(decoded.warnings);
         patch::check_name(&decoded.value, &target.name)?;
         let mut request = self.request(target, options);

@@ -1,9 +1,7 @@
 //! PATCH: picks the kind of patch, applies it to the stored object, and hands the result to the write path.
 
-use fairlead_api::field::Path;
 use fairlead_api::managed::{self, Writer};
-use fairlead_api::status::Subject;
-use fairlead_api::{Failure, FieldError, Kind, Look, decode, json, patch};
+use fairlead_api::{Failure, Kind, Look, Settings, decode, patch};
 use serde_json::Value;
 
 use crate::options::{FieldValidation, Query, WriteKind, WriteOptions};
@@ -50,7 +48,6 @@ pub(crate) async fn patch(request: &mut Request<'_>, kind: PatchType, bytes: &[u
     if kind == PatchType::Apply {
         return apply(request, bytes).await;
     }
-    let duplicates = duplicates(request.options.field_validation, bytes);
     let (target, options) = (request.target, request.options.clone());
     let settings = &request.server.options.settings;
     let of = target.kind;
@@ -62,8 +59,7 @@ pub(crate) async fn patch(request: &mut Request<'_>, kind: PatchType, bytes: &[u
                 PatchType::Merge => patch::merge(live, bytes)?,
                 _ => patch::strategic(of.schema, live, bytes)?,
             };
-            let mut notes = duplicates.clone();
-            let mut new = decode_patched(of, patched, options.field_validation, &mut notes)?;
+            let (mut new, notes) = decode_patched(of, patched, options.field_validation, settings)?;
             warnings.extend(notes);
             (of.rules.default)(&mut new, settings);
             let (api_version, now) = (of.api_version(), clock::now());
@@ -80,41 +76,31 @@ pub(crate) async fn patch(request: &mut Request<'_>, kind: PatchType, bytes: &[u
         .await
 }
 
-/// Keys that a patch names twice; only JSON objects can.
-fn duplicates(validation: FieldValidation, bytes: &[u8]) -> Vec<String> {
-    if validation == FieldValidation::Ignore {
-        return Vec::new();
-    }
-    let found = json::parse(bytes).map(|parsed| parsed.duplicates).unwrap_or_default();
-    found.iter().map(|path| format!("duplicate field \"{path}\"")).collect()
-}
-
-/// The patched object must still be one of its kind; if not, the patch is to blame, not the object.
+/// The patched object must still be one of its kind; if not, the patch is to blame, not the object. With the object come
+/// the warnings.
 fn decode_patched(
     kind: &'static Kind,
-    patched: Value,
+    mut patched: patch::Patched,
     validation: FieldValidation,
-    notes: &mut Vec<String>,
-) -> Result<Value, Failure> {
-    let shown = patched.to_string();
-    let blame = |why: &str| {
-        let error = FieldError::invalid(&Path::new("patch"), shown.as_str(), why);
-        Failure::invalid(Subject { group: "", kind: "", name: "" }, &vec![error])
-    };
-    let decoded = decode::decode(kind.schema, patched).map_err(|mismatch| blame(&mismatch.to_string()))?;
+    settings: &Settings,
+) -> Result<(Value, Vec<String>), Failure> {
+    let decoded = decode::decode_gated(kind.schema, patched.value.clone(), &|gate| settings.allows(gate))
+        .map_err(|mismatch| patched.undecodable(&mismatch.to_string()))?;
     let mut unknown: Vec<String> = decoded.unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
     unknown.sort();
+    let mut notes = std::mem::take(&mut patched.doubts);
     notes.extend(unknown);
     match validation {
         FieldValidation::Strict if !notes.is_empty() => {
-            return Err(blame(&format!("strict decoding error: {}", notes.join(", "))));
+            return Err(patched.undecodable(&format!("strict decoding error: {}", notes.join(", "))));
         }
         FieldValidation::Ignore => notes.clear(),
         _ => {}
     }
     let mut value = decoded.value;
     body::set_type(&mut value, &body::Expected::object(kind));
-    Ok(value)
+    managed::keep_reset(&patched.value, &mut value);
+    Ok((value, notes))
 }
 
 /// Server-side apply.
@@ -133,7 +119,11 @@ async fn apply(request: &mut Request<'_>, bytes: &[u8]) -> Result<Reply, Failure
                 subresource: &target.subresource,
                 now: &now,
             };
-            let mut new = managed::apply(of.schema, live, &config, options.force, writer)?;
+            let merged = managed::apply(of.schema, live, &config, options.force, writer)?;
+            let decoded = decode::decode_gated(of.schema, merged, &|gate| settings.allows(gate))
+                .map_err(|mismatch| Failure::new(500, "", mismatch.to_string()))?;
+            let mut new = decoded.value;
+            body::set_type(&mut new, &body::Expected::object(of));
             (of.rules.default)(&mut new, settings);
             check_name(&new, &target.name)?;
             Ok(new)

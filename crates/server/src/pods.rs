@@ -19,7 +19,7 @@ pub(crate) async fn bind(
 ) -> Result<Reply, Failure> {
     let options = WriteOptions::parse(query, WriteKind::Create, "")?;
     let expected = Expected::message("Binding", "v1", &schema::core::BINDING);
-    let binding = body::decode(bytes, media, &expected, options.field_validation)?.value;
+    let binding = body::decode(bytes, media, &expected, options.field_validation, &server.options.settings)?.value;
     let pod = Target { subresource: "binding".to_owned(), ..target.clone() };
     let mut request = write::Request { server, target: &pod, options, warnings: Vec::new() };
     request

@@ -184,6 +184,7 @@ impl Request<'_> {
             self.admit(&new, Some(&old))?;
             let allocation = self.prepare_update(&mut new, &old).await?;
             self.check_update(&new, &old)?;
+            managed::keep_times(&old, &mut new);
             let mut notes = (self.kind().rules.warnings)(&new, Some(&old), &self.server.options.settings);
             notes.splice(0..0, warnings);
             let draft = object::draft(self.kind(), &new);
