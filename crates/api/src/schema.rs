@@ -50,6 +50,15 @@ pub struct Field {
     pub default: Option<&'static str>,
     /// The values OpenAPI allows; empty means any.
     pub values: &'static [&'static str],
+    /// The gate without which the field does not exist.
+    pub gate: Option<Gate>,
+}
+
+/// A feature that the administrator switches on, and that brings fields with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gate {
+    /// `spec.topologyKeys` of Service.
+    ServiceTopology,
 }
 
 /// What a field holds.
@@ -182,6 +191,7 @@ pub(crate) const fn field(number: u32, name: &'static str, shape: Shape) -> Fiel
         strategic: Strategic::Replace,
         default: None,
         values: &[],
+        gate: None,
     }
 }
 
@@ -241,6 +251,11 @@ impl Field {
 
     pub(crate) const fn values(mut self, values: &'static [&'static str]) -> Field {
         self.values = values;
+        self
+    }
+
+    pub(crate) const fn behind(mut self, gate: Gate) -> Field {
+        self.gate = Some(gate);
         self
     }
 }
