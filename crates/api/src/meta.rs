@@ -18,7 +18,7 @@ pub use owners::validate_owners;
 pub struct Checks {
     /// On create.
     pub create: &'static [Check],
-    /// On update.
+    /// On update, in this order.
     pub update: &'static [Check],
     /// On a write to `status`.
     pub status: &'static [Check],
@@ -45,6 +45,8 @@ impl Checks {
     };
     /// As usual, but on update only what changed.
     pub const CHANGE_ONLY: Checks = Checks { update: &[Check::Change], ..Checks::USUAL };
+    /// As usual, but on update the new metadata is checked before its changes.
+    pub const WHOLE_FIRST: Checks = Checks { update: &[Check::Whole, Check::Change], ..Checks::USUAL };
     /// Nothing beyond what holds for every object.
     pub const NONE: Checks = Checks { create: &[], update: &[], status: &[], qualified_finalizers: false };
 }

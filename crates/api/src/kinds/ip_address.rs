@@ -4,11 +4,13 @@ use serde_json::{Value, json};
 
 use super::{Rules, columns};
 use crate::field::{FieldError, FieldErrors, Path, invalid};
+use crate::meta::Checks;
 use crate::{Look, Settings, ip, names};
 
 /// The rules.
 pub static RULES: Rules = Rules {
     name: |name, _| ip::canonical_reasons(name),
+    metadata: Checks::WHOLE_FIRST,
     validate,
     validate_update,
     columns: &[columns::NAME, columns::text("ParentRef", "Who took it.")],

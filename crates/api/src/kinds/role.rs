@@ -4,13 +4,15 @@ use serde_json::Value;
 
 use super::Rules;
 use crate::field::{FieldError, FieldErrors, Path};
-use crate::{Look, Settings, meta, names};
+use crate::meta::{self, Checks};
+use crate::{Look, Settings, names};
 
 pub mod binding;
 
 /// The rules of Role.
 pub static RULES: Rules = Rules {
     name: |name, _| names::path_segment(name),
+    metadata: Checks::WHOLE_FIRST,
     validate: |object, _, _| policy_rules(object, true),
     ..Rules::PLAIN
 };

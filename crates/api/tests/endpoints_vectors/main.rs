@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use fairlead_api::decode::decode;
 use fairlead_api::kinds::{self, KINDS};
+use fairlead_api::selector::LabelSelector;
 use fairlead_api::status::Subject;
 use fairlead_api::{Failure, Kind, Look, Settings, validation};
 use serde_json::{Value, json};
@@ -17,7 +18,7 @@ const OURS: &[&str] = &["endpoints", "endpointslices", "events", "ipaddresses", 
 
 #[test]
 fn recorded_writes_are_answered_alike() {
-    let (mut played, mut left_out, mut wrong) = (0, 0, Vec::new());
+    let (mut played, mut steps, mut left_out, mut wrong) = (0, 0, 0, Vec::new());
     for file in ["endpoints", "world", "reads"] {
         let Some(cases) = vectors::load(file) else {
             vectors::say(&format!("skipped: no vectors for {file}"));
@@ -25,13 +26,16 @@ fn recorded_writes_are_answered_alike() {
         };
         for case in cases {
             match play(&case) {
-                Outcome::Played => played += 1,
+                Outcome::Played(count) => {
+                    played += 1;
+                    steps += count;
+                }
                 Outcome::LeftOut => left_out += 1,
                 Outcome::Wrong(why) => wrong.push(format!("{}: {why}", case.id)),
             }
         }
     }
-    vectors::say(&format!("{played} played, {left_out} left out, {} wrong", wrong.len()));
+    vectors::say(&format!("{played} cases played ({steps} steps), {left_out} left out, {} wrong", wrong.len()));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(played > 200, "only {played} cases were played");
 }
@@ -57,7 +61,7 @@ fn play(case: &Case) -> Outcome {
         }
         steps += 1;
     }
-    if steps == 0 { Outcome::LeftOut } else { Outcome::Played }
+    if steps == 0 { Outcome::LeftOut } else { Outcome::Played(steps) }
 }
 
 /// The kind and name a step is about, if these rules alone can answer it.
@@ -234,6 +238,33 @@ fn compare_failure(failure: &Failure, expect: &Value) -> Result<(), String> {
     };
     let (got, wanted) = (places(causes), places(expect.list("causes")));
     if got == wanted { Ok(()) } else { Err(format!("causes {got:?} instead of {wanted:?}")) }
+}
+
+#[test]
+fn recorded_label_selectors_select_alike() {
+    let Some(cases) = vectors::load("reads") else {
+        vectors::say("skipped: no vectors for reads");
+        return;
+    };
+    let mut played = 0;
+    for case in cases.iter().filter(|case| case.id.starts_with("reads/labels-")) {
+        let made: Vec<Value> = case.steps.iter().filter_map(|step| expand(step.at("body"), &HashMap::new())).collect();
+        for step in case.steps.iter().filter(|step| step.at("query").get("labelSelector").is_some()) {
+            let expect = step.at("expect");
+            match LabelSelector::parse(step.at("query").text("labelSelector")) {
+                Err(failure) => compare_failure(&failure, expect).expect(&case.id),
+                Ok(selector) if expect.at("body").is_array() => {
+                    let selected = made.iter().filter(|object| !object.is_null() && selector.selects(object));
+                    let names: Vec<&str> = selected.map(|object| object.at("metadata").text("name")).collect();
+                    assert_eq!(&json!(names), expect.at("body"), "{}", case.id);
+                }
+                Ok(_) => assert_eq!(expect.int("status"), 200, "{}", case.id),
+            }
+            played += 1;
+        }
+    }
+    vectors::say(&format!("{played} label selectors played"));
+    assert!(played > 15, "only {played} label selectors were played");
 }
 
 #[test]

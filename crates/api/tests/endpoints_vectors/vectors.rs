@@ -20,8 +20,8 @@ pub(crate) struct Case {
 
 /// How a case went.
 pub(crate) enum Outcome {
-    /// As recorded, as far as it could be played.
-    Played,
+    /// As recorded, for as many steps as could be played.
+    Played(usize),
     /// Nothing of it could be played.
     LeftOut,
     /// Not as recorded.

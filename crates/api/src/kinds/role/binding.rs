@@ -4,12 +4,14 @@ use serde_json::{Value, json};
 
 use crate::field::{FieldError, FieldErrors, Path, invalid};
 use crate::kinds::{Rules, columns};
+use crate::meta::Checks;
 use crate::schema::rbac::SUBJECT;
 use crate::{Look, Settings, names};
 
 /// The rules of RoleBinding.
 pub static BINDING_RULES: Rules = Rules {
     name: |name, _| names::path_segment(name),
+    metadata: Checks::WHOLE_FIRST,
     default,
     validate: |object, _, _| validate(object, &["Role", "ClusterRole"], true),
     validate_update,
