@@ -19,6 +19,12 @@ mod schemas;
 #[cfg(test)]
 mod tests;
 
+/// What clients write in `Accept` for [`v2_protobuf`]: the older name, which is no valid media type, and the present one.
+pub const V2_PROTOBUF_ACCEPTED: [&str; 2] = ["application/com.github.proto-openapi.spec.v2@v1.0+protobuf", V2_PROTOBUF];
+
+/// What to answer in `Content-Type` for [`v2_protobuf`], whichever name was asked for: kubectl cannot parse the older one.
+pub const V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+
 /// `/openapi/v3`: where the documents are. The hash in the URL changes with the document, so clients may keep it for ever.
 pub fn v3_index(kinds: &[&'static Kind]) -> Value {
     let mut documents = Map::new();
@@ -39,34 +45,41 @@ pub fn v3_document(kinds: &[&'static Kind], group: &str, version: &str) -> Optio
     if here.is_empty() {
         return None;
     }
-    let token = json!({"type": "apiKey", "description": "Bearer token authentication", "name": "authorization", "in": "header"});
     Some(json!({
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": KUBERNETES},
         "paths": render::v3(&paths::of(&here)),
         "components": {
             "schemas": schemas(Dialect::V3, &here, kinds),
-            "securitySchemes": {"BearerToken": token},
+            "securitySchemes": {"BearerToken": bearer_token()},
         },
     }))
 }
 
 /// `/openapi/v2` as JSON.
 pub fn v2_json(kinds: &[&'static Kind]) -> Value {
-    let token = json!({"type": "apiKey", "description": "Bearer token authentication", "name": "authorization", "in": "header"});
     json!({
         "swagger": "2.0",
         "info": {"title": "Kubernetes", "version": KUBERNETES},
         "paths": render::v2(&paths::of(kinds)),
         "definitions": schemas(Dialect::V2, kinds, kinds),
-        "securityDefinitions": {"BearerToken": token},
+        "securityDefinitions": {"BearerToken": bearer_token()},
         "security": [{"BearerToken": []}],
     })
 }
 
-/// `/openapi/v2` as `application/com.github.proto-openapi.spec.v2@v1.0+protobuf`, the only form kubectl asks for.
+/// `/openapi/v2` as [`V2_PROTOBUF`], the only form kubectl asks for.
 pub fn v2_protobuf(kinds: &[&'static Kind]) -> Vec<u8> {
     gnostic::document(&v2_json(kinds))
+}
+
+fn bearer_token() -> Value {
+    json!({
+        "type": "apiKey",
+        "description": "Bearer token authentication",
+        "name": "authorization",
+        "in": "header",
+    })
 }
 
 /// A type as other documents name it.

@@ -258,7 +258,7 @@ impl About {
 
     fn read(&self) -> Operation {
         Operation {
-            description: format!("read {} of the specified {}", self.what(), self.kind),
+            description: format!("read {}", self.what()),
             id: self.id("read", ""),
             ..self.operation("get", "get")
         }
@@ -269,7 +269,7 @@ impl About {
             parameters: WRITE.to_vec(),
             body: self.schema.map(type_name),
             codes: STORED,
-            description: format!("replace {} of the specified {}", self.what(), self.kind),
+            description: format!("replace {}", self.what()),
             id: self.id("replace", ""),
             ..self.operation("put", "put")
         }
@@ -280,7 +280,7 @@ impl About {
             parameters: PATCH.to_vec(),
             body: Some(format!("{}.Patch", meta::STATUS.package)),
             codes: STORED,
-            description: format!("change {} of the specified {}", self.what(), self.kind),
+            description: format!("change {}", self.what()),
             id: self.id("patch", ""),
             ..self.operation("patch", "patch")
         }
@@ -339,7 +339,8 @@ impl About {
     }
 
     fn what(&self) -> String {
-        if self.suffix.is_empty() { "all".to_owned() } else { format!("the {}", self.suffix.to_lowercase()) }
+        let part = if self.suffix.is_empty() { String::new() } else { format!("{} of ", self.suffix.to_lowercase()) };
+        format!("{part}the specified {}", self.kind)
     }
 
     /// `readCoreV1NamespacedServiceStatus`: unique in the document, and known to generators of clients.

@@ -249,37 +249,31 @@ fn malformed_bytes_are_refused() {
 /// `metadata` of an object that has none, with the number 1: the fields that are no pointers, all zero.
 const EMPTY_META: [u8; 18] = [0x0a, 16, 0x0a, 0, 0x12, 0, 0x1a, 0, 0x22, 0, 0x2a, 0, 0x32, 0, 0x38, 0, 0x42, 0];
 
-/// `kubectl create service clusterip web --tcp=80:8080`, as client-go writes it.
+/// The body of `kubectl create service clusterip web --tcp=80:8080`.
 #[test]
-fn a_service_is_written_as_client_go_does() {
-    let labels = bytes!([0x5a, 10, 0x0a, 3], "app", [0x12, 3], "web");
-    let metadata = bytes!([0x0a, 3], "web", [0x12, 0, 0x1a, 0, 0x22, 0, 0x2a, 0, 0x32, 0, 0x38, 0, 0x42, 0], labels);
-    let target = [0x22, 7, 0x08, 0, 0x10, 0x90, 0x3f, 0x1a, 0];
-    let port = bytes!([0x0a, 7], "80-8080", [0x12, 3], "TCP", [0x18, 80], target, [0x28, 0]);
-    let spec = bytes!(
-        [0x0a, port.len() as u8],
-        port,
-        [0x12, 10, 0x0a, 3],
-        "app",
-        [0x12, 3],
-        "web",
-        [0x1a, 0, 0x22, 9],
-        "ClusterIP",
-        [0x3a, 0, 0x42, 0, 0x52, 0, 0x5a, 0, 0x60, 0, 0x68, 0],
-    );
-    let status = [0x1a, 2, 0x0a, 0];
-    writes(
-        &core::SERVICE,
-        json!({
-            "metadata": {"name": "web", "labels": {"app": "web"}},
-            "spec": {
-                "type": "ClusterIP",
-                "selector": {"app": "web"},
-                "ports": [{"name": "80-8080", "protocol": "TCP", "port": 80, "targetPort": 8080}],
-            },
-        }),
-        bytes!([0x0a, metadata.len() as u8], metadata, [0x12, spec.len() as u8], spec, status),
-    );
+fn a_service_is_read_and_written_as_kubectl_does() {
+    let sent = hex(concat!(
+        "6b3873000a0d0a02763112075365727669636512690a1f0a0377656212001a0022002a003200380042005a0a0a0361707012",
+        "0377656212420a1b0a0738302d38303830120354435018502207080010903f1a002800120a0a0361707012037765621a0022",
+        "09436c757374657249503a00420052005a00600068001a020a001a002200",
+    ));
+    let envelope = unwrap(&sent).expect("wrapped");
+    assert_eq!((envelope.api_version.as_str(), envelope.kind.as_str()), ("v1", "Service"));
+    let service = json!({
+        "metadata": {"name": "web", "labels": {"app": "web"}},
+        "spec": {
+            "type": "ClusterIP",
+            "selector": {"app": "web"},
+            "ports": [{"name": "80-8080", "protocol": "TCP", "port": 80, "targetPort": 8080}],
+        },
+    });
+    writes(&core::SERVICE, service, envelope.raw.to_vec());
+    assert_eq!(wrap("v1", "Service", envelope.raw), sent);
+}
+
+fn hex(text: &str) -> Vec<u8> {
+    let digit = |at: usize| u8::from_str_radix(&text[at..at + 2], 16).expect("hexadecimal");
+    (0..text.len()).step_by(2).map(digit).collect()
 }
 
 #[test]

@@ -1,0 +1,210 @@
+//! The other kinds, in a sentence each.
+
+use super::{Text, of};
+
+pub(super) const TEXTS: &[Text] = &[
+    of(
+        "core.v1.Pod",
+        "A Pod is a group of processes that share a network address.",
+        &[
+            ("metadata", "Name, namespace, labels and everything else that all objects have."),
+            ("spec", "What the Pod should run."),
+            ("status", "What became of it. Written by the node."),
+        ],
+    ),
+    of("core.v1.PodSpec", "What a Pod should run.", &[]),
+    of("core.v1.PodStatus", "What became of a Pod.", &[]),
+    of("core.v1.Container", "One process of a Pod and its surroundings.", &[]),
+    of(
+        "core.v1.ContainerPort",
+        "A port that a container listens on.",
+        &[
+            ("name", "The name of the port, by which a Service can find it."),
+            ("hostPort", "The port on the node, if the container takes one."),
+            ("containerPort", "The number of the port."),
+            ("protocol", "TCP, UDP or SCTP. Defaults to TCP."),
+            ("hostIP", "The address of the node on which the host port is taken."),
+        ],
+    ),
+    of("core.v1.Probe", "A check that is made of a container again and again.", &[]),
+    of(
+        "core.v1.Node",
+        "A Node is a machine that runs Pods.",
+        &[
+            ("metadata", "Name, namespace, labels and everything else that all objects have."),
+            ("spec", "What the node should be."),
+            ("status", "What the node says about itself."),
+        ],
+    ),
+    of(
+        "core.v1.ConfigMap",
+        "A ConfigMap holds configuration as names and values.",
+        &[
+            ("metadata", "Name, namespace, labels and everything else that all objects have."),
+            ("immutable", "Whether data and binaryData are fixed for ever."),
+            ("data", "Text by name."),
+            ("binaryData", "Bytes by name, in base64."),
+        ],
+    ),
+    of(
+        "core.v1.Secret",
+        "A Secret holds small confidential values.",
+        &[
+            ("metadata", "Name, namespace, labels and everything else that all objects have."),
+            ("immutable", "Whether data is fixed for ever."),
+            ("data", "Bytes by name, in base64."),
+            ("stringData", "Text by name; the server moves it to data. It can be written but not read."),
+            ("type", "What the secret is for, by which its contents are checked."),
+        ],
+    ),
+    of(
+        "core.v1.ServiceAccount",
+        "A ServiceAccount is an identity for processes.",
+        &[
+            ("metadata", "Name, namespace, labels and everything else that all objects have."),
+            ("secrets", "Secrets that Pods of this account may use."),
+            ("imagePullSecrets", "Secrets with which images are fetched."),
+            ("automountServiceAccountToken", "Whether Pods of this account are given a token."),
+        ],
+    ),
+    of(
+        "core.v1.Event",
+        "An Event tells what happened to an object.",
+        &[
+            ("metadata", "Name, namespace, labels and everything else that all objects have."),
+            ("involvedObject", "The object it happened to."),
+            ("reason", "Why, as one word in CamelCase."),
+            ("message", "What happened, for people."),
+            ("source", "Who reports it."),
+            ("firstTimestamp", "When it was first seen."),
+            ("lastTimestamp", "When it was last seen."),
+            ("count", "How often it was seen."),
+            ("type", "Normal or Warning."),
+            ("eventTime", "When it happened."),
+            ("series", "How often it happened lately."),
+            ("action", "What was done about it."),
+            ("related", "Another object that has to do with it."),
+            ("reportingComponent", "Who reports it, as a qualified name."),
+            ("reportingInstance", "Which one of them reports it."),
+        ],
+    ),
+    of("core.v1.Binding", "A Binding puts a Pod on a node.", &[]),
+    of(
+        "events.v1.Event",
+        "An Event tells what happened to an object.",
+        &[
+            ("metadata", "Name, namespace, labels and everything else that all objects have."),
+            ("regarding", "The object it happened to."),
+            ("reason", "Why, as one word in CamelCase."),
+            ("note", "What happened, for people."),
+            ("type", "Normal or Warning."),
+            ("eventTime", "When it happened."),
+            ("series", "How often it happened lately."),
+            ("action", "What was done about it."),
+            ("related", "Another object that has to do with it."),
+            ("reportingController", "Who reports it, as a qualified name."),
+            ("reportingInstance", "Which one of them reports it."),
+            ("deprecatedSource", "Who reports it, in the older form."),
+            ("deprecatedFirstTimestamp", "When it was first seen, in the older form."),
+            ("deprecatedLastTimestamp", "When it was last seen, in the older form."),
+            ("deprecatedCount", "How often it was seen, in the older form."),
+        ],
+    ),
+    of(
+        "coordination.v1.Lease",
+        "A Lease says who does a job at the moment, and until when.",
+        &[
+            ("metadata", "Name, namespace, labels and everything else that all objects have."),
+            ("spec", "Who holds the lease, and until when."),
+        ],
+    ),
+    of(
+        "coordination.v1.LeaseSpec",
+        "Who holds a lease, and until when.",
+        &[
+            ("holderIdentity", "Who holds it."),
+            ("leaseDurationSeconds", "How long it lasts after it was renewed."),
+            ("acquireTime", "When the holder got it."),
+            ("renewTime", "When the holder last renewed it."),
+            ("leaseTransitions", "How often it changed hands."),
+            ("strategy", "How the next holder is chosen."),
+            ("preferredHolder", "Who should take it over."),
+        ],
+    ),
+    of("authentication.v1.TokenReview", "A TokenReview asks whose token this is.", &[]),
+    of("authentication.v1.TokenRequest", "A TokenRequest asks for a token of a ServiceAccount.", &[]),
+    of("authentication.v1.SelfSubjectReview", "A SelfSubjectReview asks who I am.", &[]),
+    of("authorization.v1.SubjectAccessReview", "A SubjectAccessReview asks whether someone may do something.", &[]),
+    of("authorization.v1.SelfSubjectAccessReview", "A SelfSubjectAccessReview asks whether I may do something.", &[]),
+    of(
+        "authorization.v1.LocalSubjectAccessReview",
+        "A LocalSubjectAccessReview asks whether someone may do something in one namespace.",
+        &[],
+    ),
+    of("authorization.v1.SelfSubjectRulesReview", "A SelfSubjectRulesReview asks what I may do in a namespace.", &[]),
+    of(
+        "rbac.v1.Role",
+        "A Role is a set of permissions within a namespace.",
+        &[
+            ("metadata", "Name, namespace, labels and everything else that all objects have."),
+            ("rules", "The permissions."),
+        ],
+    ),
+    of(
+        "rbac.v1.ClusterRole",
+        "A ClusterRole is a set of permissions in all namespaces and outside of them.",
+        &[
+            ("metadata", "Name, namespace, labels and everything else that all objects have."),
+            ("rules", "The permissions."),
+            ("aggregationRule", "Whose rules this role collects."),
+        ],
+    ),
+    of(
+        "rbac.v1.RoleBinding",
+        "A RoleBinding gives a role to users within a namespace.",
+        &[
+            ("metadata", "Name, namespace, labels and everything else that all objects have."),
+            ("subjects", "Who gets the role."),
+            ("roleRef", "The role. It cannot change."),
+        ],
+    ),
+    of(
+        "rbac.v1.ClusterRoleBinding",
+        "A ClusterRoleBinding gives a role to users everywhere.",
+        &[
+            ("metadata", "Name, namespace, labels and everything else that all objects have."),
+            ("subjects", "Who gets the role."),
+            ("roleRef", "The role. It cannot change."),
+        ],
+    ),
+    of(
+        "rbac.v1.PolicyRule",
+        "What may be done with what.",
+        &[
+            ("verbs", "What may be done; * is everything."),
+            ("apiGroups", "In which API groups; * is all of them."),
+            ("resources", "With which resources; * is all of them."),
+            ("resourceNames", "With which objects by name; empty is all of them."),
+            ("nonResourceURLs", "At which URLs that are no resources; only in cluster roles."),
+        ],
+    ),
+    of(
+        "rbac.v1.RoleRef",
+        "A role.",
+        &[
+            ("apiGroup", "The API group of the role."),
+            ("kind", "Role or ClusterRole."),
+            ("name", "The name of the role."),
+        ],
+    ),
+    of(
+        "rbac.v1.Subject",
+        "Who gets a role.",
+        &[
+            ("kind", "User, Group or ServiceAccount."),
+            ("apiGroup", "The API group of the subject; empty for a ServiceAccount."),
+            ("name", "The name."),
+            ("namespace", "The namespace of a ServiceAccount."),
+        ],
+    ),
+];
