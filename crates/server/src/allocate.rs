@@ -10,7 +10,7 @@ use fairlead_api::alloc::{self, Ledger, NodePorts};
 use fairlead_api::{Failure, Kind, Look, kinds};
 use fairlead_store::{Backend, Entry, Error as StoreError, Event, Guard, Range, Revision, Write};
 use ipnet::IpNet;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::OwnedMutexGuard;
 
 use crate::read::unavailable;
@@ -127,7 +127,7 @@ fn book(allocation: &mut Allocation, ledger: Ledger<'_>, service: &Value, map: O
         Some(entry) => Guard::At(NODE_PORT_MAP.into(), entry.revision),
         None => Guard::Absent(NODE_PORT_MAP.into()),
     });
-    let old = map.and_then(|entry| serde_json::from_slice(&entry.json).ok()).unwrap_or_else(|| json!({}));
+    let old = map.and_then(|entry| serde_json::from_slice(&entry.json).ok()).unwrap_or(Value::Null);
     let written = ledger.settle().write(old);
     allocation.writes.push(Write::Put(NODE_PORT_MAP.into(), object::encode(&written)));
 }

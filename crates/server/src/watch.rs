@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use fairlead_api::{Failure, Kind, Look};
-use fairlead_store::{Backend, Draft, Entry, Error as StoreError, Event, Range, Revision, Watch};
+use fairlead_store::{Backend, Entry, Error as StoreError, Event, Range, Revision, Watch};
 use futures_util::stream;
 use http::header::{CONTENT_TYPE, HeaderValue, TRANSFER_ENCODING};
 use http::{Response, StatusCode};
@@ -189,7 +189,7 @@ impl Stream {
                 (Some(_), None) if event.deleted => self.encoder.event(out, "DELETED", &event.entry),
                 (Some(before), None) => {
                     // It left the selection: gone as it was, at the version of the change.
-                    let gone = with_revision(before, event.revision);
+                    let gone = Arc::new(before.at(event.revision));
                     self.encoder.event(out, "DELETED", &gone);
                 }
             }
@@ -204,17 +204,6 @@ impl Stream {
         self.ready.push_back(out.freeze());
         self.watch = None;
     }
-}
-
-fn with_revision(entry: &Entry, revision: Revision) -> Arc<Entry> {
-    let json = match serde_json::from_slice::<Value>(&entry.json) {
-        Ok(object) => {
-            let draft: Draft = object::encode(&object);
-            draft.at(revision)
-        }
-        Err(_) => entry.json.clone(),
-    };
-    Arc::new(Entry { key: entry.key.clone(), revision, json, index: Default::default() })
 }
 
 /// Writes events in the form the client asked for.
