@@ -1,0 +1,163 @@
+//! The file behind the embedded store: which tables it has, how a change is laid out as bytes, and what is appended.
+//!
+//! | table  | key                  | value                                                            |
+//! |--------|----------------------|------------------------------------------------------------------|
+//! | `meta` | `format`             | the version of this layout                                       |
+//! | `meta` | `revision`           | the store is at this revision or later                           |
+//! | `meta` | `history`            | every change after this revision is in `log`                     |
+//! | `log`  | revision, object key | 1 byte: 1 put, 2 delete; for a put then 4 bytes: the offset of   |
+//! |        |                      | the resourceVersion, little endian, and the JSON without it      |
+//!
+//! Up to `history` the log has at least the newest put of each object that was there.
+
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
+
+use crate::{Draft, Error, Event, Revision};
+
+/// The layout this program writes, and the newest it reads.
+pub(crate) const FORMAT: u64 = 1;
+
+pub(crate) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+pub(crate) const LOG: TableDefinition<'_, (u64, &str), &[u8]> = TableDefinition::new("log");
+
+const PUT: u8 = 1;
+const DELETE: u8 = 2;
+const PUT_HEAD: usize = 5;
+
+/// The numbers beside the log.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Meta {
+    pub(crate) revision: Revision,
+    pub(crate) history: Revision,
+}
+
+/// What a log record says.
+#[derive(Debug)]
+pub(crate) enum Change {
+    Put(Draft),
+    Delete,
+}
+
+/// What one batch does to the file.
+#[derive(Debug)]
+pub(crate) struct Append<'a> {
+    pub(crate) events: &'a [Event],
+    /// Records nobody needs any more.
+    pub(crate) forgotten: &'a [(Revision, Box<str>)],
+    /// Set when records are forgotten: from where on the log is complete.
+    pub(crate) history: Option<Revision>,
+}
+
+/// Writes a batch; it is on disk when this returns.
+pub(crate) fn append(db: &Database, batch: &Append<'_>) -> Result<(), redb::Error> {
+    let txn = db.begin_write()?;
+    {
+        let mut log = txn.open_table(LOG)?;
+        for (revision, key) in batch.forgotten {
+            log.remove((revision.0, &**key))?;
+        }
+        for event in batch.events {
+            let mut place = log.insert_reserve((event.revision.0, &*event.entry.key), encoded_len(event))?;
+            encode(event, place.as_mut());
+        }
+    }
+    if let Some(history) = batch.history {
+        txn.open_table(META)?.insert("history", history.0)?;
+    }
+    txn.commit()?;
+    Ok(())
+}
+
+/// Makes an empty store of an empty file.
+pub(crate) fn initialize(db: &Database, meta: Meta) -> Result<(), redb::Error> {
+    let txn = db.begin_write()?;
+    write_meta(&txn, meta)?;
+    txn.open_table(LOG)?;
+    txn.commit()?;
+    Ok(())
+}
+
+pub(crate) fn write_meta(txn: &WriteTransaction, meta: Meta) -> Result<(), redb::Error> {
+    let mut table = txn.open_table(META)?;
+    table.insert("format", FORMAT)?;
+    table.insert("revision", meta.revision.0)?;
+    table.insert("history", meta.history.0)?;
+    Ok(())
+}
+
+/// The numbers beside the log; `None` for a file without tables. A format from the future is refused.
+pub(crate) fn read_meta(db: &impl ReadableDatabase, name: &str) -> Result<Option<Meta>, Error> {
+    let read = || -> Result<Option<[Option<u64>; 3]>, redb::Error> {
+        let table = match db.begin_read()?.open_table(META) {
+            Err(redb::TableError::TableDoesNotExist(_)) => return Ok(None),
+            other => other?,
+        };
+        let number = |key: &str| -> Result<Option<u64>, redb::Error> { Ok(table.get(key)?.map(|n| n.value())) };
+        Ok(Some([number("format")?, number("revision")?, number("history")?]))
+    };
+    let Some([format, revision, history]) = read().map_err(|error| unreadable(name, &error))? else { return Ok(None) };
+    match (format, revision, history) {
+        (Some(format), ..) if format > FORMAT => Err(Error::Unusable(format!(
+            "{name} has format {format}, written by a newer program; this program reads up to format {FORMAT}"
+        ))),
+        (Some(_), Some(revision), Some(history)) => {
+            Ok(Some(Meta { revision: Revision(revision), history: Revision(history) }))
+        }
+        _ => Err(Error::Unusable(format!("{name} is not a store: its format, revision or history is missing"))),
+    }
+}
+
+/// Goes through the log by revision.
+pub(crate) fn replay(
+    db: &impl ReadableDatabase,
+    name: &str,
+    mut each: impl FnMut(Revision, &str, Change),
+) -> Result<(), Error> {
+    let failed = |error: redb::Error| unreadable(name, &error);
+    let log = db.begin_read().map_err(|e| failed(e.into()))?.open_table(LOG).map_err(|e| failed(e.into()))?;
+    for record in log.iter().map_err(|e| failed(e.into()))? {
+        let (place, value) = record.map_err(|e| failed(e.into()))?;
+        let (revision, key) = place.value();
+        let damaged = |why: &str| Error::Damaged { key: key.into(), why: format!("{why} at revision {revision}") };
+        each(Revision(revision), key, decode(value.value()).map_err(damaged)?);
+    }
+    Ok(())
+}
+
+pub(crate) fn unreadable(name: &str, error: &redb::Error) -> Error {
+    Error::Unusable(format!("{name} cannot be read: {error}"))
+}
+
+fn encoded_len(event: &Event) -> usize {
+    let (before, after) = event.entry.bare();
+    if event.deleted { 1 } else { PUT_HEAD + before.len() + after.len() }
+}
+
+fn encode(event: &Event, place: &mut [u8]) {
+    if event.deleted {
+        place[0] = DELETE;
+        return;
+    }
+    let (before, after) = event.entry.bare();
+    let gap = u32::try_from(before.len()).expect("an object is smaller than 4 GiB, the most a record can hold");
+    let (head, json) = place.split_at_mut(PUT_HEAD);
+    head[0] = PUT;
+    head[1..].copy_from_slice(&gap.to_le_bytes());
+    json[..before.len()].copy_from_slice(before);
+    json[before.len()..].copy_from_slice(after);
+}
+
+fn decode(value: &[u8]) -> Result<Change, &'static str> {
+    match value {
+        [DELETE] => Ok(Change::Delete),
+        [PUT, a, b, c, d, json @ ..] => {
+            let gap = u32::from_le_bytes([*a, *b, *c, *d]) as usize;
+            if gap > json.len() {
+                return Err("the record is cut short");
+            }
+            Ok(Change::Put(Draft { json: bytes::Bytes::copy_from_slice(json), gap }))
+        }
+        [] => Err("the record is empty"),
+        _ => Err("the record is of no known kind"),
+    }
+}
