@@ -7,6 +7,7 @@ use crate::Settings;
 use crate::field::FieldErrors;
 use crate::names::Reasons;
 use crate::schema::{self, Struct};
+use crate::status::Failure;
 
 pub mod config_map;
 pub mod endpoint_slice;
@@ -16,6 +17,7 @@ pub mod ip_address;
 pub mod lease;
 pub mod namespace;
 pub mod node;
+mod order;
 pub mod pod;
 pub mod role;
 pub mod secret;
@@ -420,7 +422,7 @@ impl Traits {
 
 /// The rules of a kind. Objects come in canonical form (see [`crate::decode`]); `old` is what is stored.
 ///
-/// For a create the server calls `default`, `prepare_create`, `validate`; for an update `default`, `prepare_update`,
+/// For a create the server calls `default`, `admit`, `prepare_create`, `validate`; for an update `default`, `prepare_update`,
 /// `validate`, `validate_update`; for a write to `status` the `_status` pair. Metadata common to all kinds is checked by the
 /// server through [`crate::meta`] and is not the matter of these functions.
 #[derive(Debug, Clone, Copy)]
@@ -429,6 +431,8 @@ pub struct Rules {
     pub name: fn(name: &str, prefix: bool) -> Reasons,
     /// Fills what the user left out. Applied to every object that comes in, and to the result of every patch.
     pub default: fn(object: &mut Value, settings: &Settings),
+    /// What is filled or refused on create by what Kubernetes calls admission plugins.
+    pub admit: fn(object: &mut Value, settings: &Settings) -> Result<(), Failure>,
     /// Drops what a create may not set (such as status) and sets what it always sets.
     pub prepare_create: fn(object: &mut Value, settings: &Settings),
     /// Keeps what an update may not change (such as status), and adapts fields to the change.
@@ -458,6 +462,7 @@ impl Rules {
             if prefix { crate::names::subdomain(name.trim_end_matches('-')) } else { crate::names::subdomain(name) }
         },
         default: |_, _| {},
+        admit: |_, _| Ok(()),
         prepare_create: |_, _| {},
         prepare_update: |_, _, _| {},
         prepare_status: |_, _, _| {},

@@ -1,6 +1,7 @@
 //! What an API object may be: the kinds we serve, their fields, defaults, validation, selectors, patches, table
 //! columns and allocations. Everything here computes; nothing here does I/O, reads a clock or draws a random number.
 
+pub mod age;
 pub mod alloc;
 pub mod decode;
 pub mod field;
