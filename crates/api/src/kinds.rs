@@ -8,6 +8,7 @@ use crate::field::FieldErrors;
 use crate::meta::Checks;
 use crate::names::Reasons;
 use crate::schema::{self, Struct};
+use crate::status::Failure;
 
 pub(crate) mod columns;
 pub mod config_map;
@@ -18,6 +19,7 @@ pub mod ip_address;
 pub mod lease;
 pub mod namespace;
 pub mod node;
+mod order;
 pub mod pod;
 pub mod role;
 pub mod secret;
@@ -455,9 +457,9 @@ impl Traits {
 
 /// The rules of a kind. Objects come in canonical form (see [`crate::decode`]); `old` is what is stored.
 ///
-/// For a create the server calls `default`, `prepare_create`, `validate`; for an update `default`, `prepare_update`,
-/// `validate`, `validate_update`; for a write to `status` the `_status` pair. Metadata is the
-/// matter of [`crate::meta`], not of these functions; [`crate::validation`] puts both together.
+/// For a create the server calls `default`, `admit`, `prepare_create`, `validate`; for an update `default`, `prepare_update`,
+/// `validate`, `validate_update`; for a write to `status` the `_status` pair. Metadata is the matter of [`crate::meta`], not
+/// of these functions; [`crate::validation`] puts both together.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
     /// Reasons against a name; `prefix` means it is a `generateName`.
@@ -466,6 +468,8 @@ pub struct Rules {
     pub metadata: Checks,
     /// Fills what the user left out. Applied to every object that comes in, and to the result of every patch.
     pub default: fn(object: &mut Value, settings: &Settings),
+    /// What is filled or refused on create by what Kubernetes calls admission plugins.
+    pub admit: fn(object: &mut Value, settings: &Settings) -> Result<(), Failure>,
     /// Drops what a create may not set (such as status) and sets what it always sets.
     pub prepare_create: fn(object: &mut Value, settings: &Settings),
     /// Keeps what an update may not change (such as status), and adapts fields to the change.
@@ -494,6 +498,7 @@ impl Rules {
         name: crate::meta::subdomain_name,
         metadata: Checks::USUAL,
         default: |_, _| {},
+        admit: |_, _| Ok(()),
         prepare_create: |_, _| {},
         prepare_update: |_, _, _| {},
         prepare_status: |_, _, _| {},

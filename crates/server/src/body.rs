@@ -119,7 +119,7 @@ fn from_protobuf(body: &[u8], expected: &Expected) -> Result<Value, Failure> {
 }
 
 /// The body must be of the kind and version of the URL, or not say what it is.
-fn check_kind(value: &Value, expected: &Expected) -> Result<(), Failure> {
+pub(crate) fn check_kind(value: &Value, expected: &Expected) -> Result<(), Failure> {
     let (api_version, kind) = (value.text("apiVersion"), value.text("kind"));
     let api_version = if api_version.is_empty() { expected.api_version.as_str() } else { api_version };
     let kind = if kind.is_empty() { expected.kind } else { kind };

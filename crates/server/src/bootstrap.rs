@@ -123,5 +123,5 @@ fn request<'a>(server: &'a Inner, target: &'a Target) -> write::Request<'a> {
         field_validation: FieldValidation::Ignore,
         force: false,
     };
-    write::Request { server, target, options, warnings: Vec::new() }
+    write::Request { server, target, options, warnings: Vec::new(), how: write::How::Replace }
 }

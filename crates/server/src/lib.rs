@@ -48,6 +48,7 @@ use negotiate::{Asked, Form};
 use options::{ListOptions, Query, WriteKind, WriteOptions};
 use reply::Reply;
 use route::{Route, Target};
+use write::How;
 
 /// What an administrator chose.
 #[derive(Debug, Clone)]
@@ -200,7 +201,7 @@ impl Call<'_> {
             Operation::Patch => {
                 let kind = patch::PatchType::parse(media)?;
                 let options = kind.options(self.query, self.user_agent())?;
-                let mut request = self.request(target, options);
+                let mut request = self.request(target, options, kind.how());
                 let reply = patch::patch(&mut request, kind, bytes).await;
                 let warnings = request.warnings;
                 self.warnings.extend(warnings);
@@ -217,6 +218,7 @@ impl Call<'_> {
             }
             Operation::Bind => pods::bind(self.server, target, bytes, media, self.query).await,
             Operation::Review => review::review(self.server, target, bytes, media).await,
+            Operation::Log => pods::log(self.server, target).await,
             Operation::Get | Operation::List | Operation::Proxy => Err(not_allowed()),
         }
     }
@@ -226,7 +228,7 @@ impl Call<'_> {
         let expected = body::Expected::object(target.kind);
         let decoded = body::decode(bytes, media, &expected, options.field_validation, &self.server.options.settings)?;
         self.warnings.extend(decoded.warnings);
-        let mut request = self.request(target, options);
+        let mut request = self.request(target, options, How::Replace);
         let reply = request.create(decoded.value).await;
         let warnings = request.warnings;
         self.warnings.extend(warnings);
@@ -239,15 +241,15 @@ impl Call<'_> {
         let decoded = body::decode(bytes, media, &expected, options.field_validation, &self.server.options.settings)?;
         self.warnings.extend(decoded.warnings);
         patch::check_name(&decoded.value, &target.name)?;
-        let mut request = self.request(target, options);
+        let mut request = self.request(target, options, How::Replace);
         let reply = request.replace(decoded.value).await;
         let warnings = request.warnings;
         self.warnings.extend(warnings);
         reply
     }
 
-    fn request<'b>(&'b self, target: &'b Target, options: WriteOptions) -> write::Request<'b> {
-        write::Request { server: self.server, target, options, warnings: Vec::new() }
+    fn request<'b>(&'b self, target: &'b Target, options: WriteOptions, how: How) -> write::Request<'b> {
+        write::Request { server: self.server, target, options, warnings: Vec::new(), how: how }
     }
 
     fn include(&self) -> Result<table::Include, Failure> {
@@ -278,6 +280,8 @@ enum Operation {
     Review,
     /// `services/proxy`
     Proxy,
+    /// `pods/log`
+    Log,
 }
 
 impl Operation {
@@ -313,6 +317,7 @@ impl Operation {
             ("finalize", "PUT") if has(Sub::Finalize) => Ok(Operation::Update),
             ("binding", "POST") if has(Sub::Binding) => Ok(Operation::Bind),
             ("token", "POST") if has(Sub::Token) => Ok(Operation::Review),
+            ("log", "GET") if target.kind.resource == "pods" => Ok(Operation::Log),
             ("status", _) if has(Sub::Status) => Err(not_allowed()),
             ("finalize", _) if has(Sub::Finalize) => Err(not_allowed()),
             ("binding", _) if has(Sub::Binding) => Err(not_allowed()),

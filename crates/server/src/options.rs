@@ -196,7 +196,7 @@ pub(crate) struct ListOptions {
 
 impl ListOptions {
     pub(crate) fn parse(query: &Query) -> Result<ListOptions, Failure> {
-        let options = ListOptions {
+        let mut options = ListOptions {
             watch: query.flag("watch").unwrap_or_default(),
             limit: query.number("limit")?.unwrap_or_default(),
             continue_token: query.text("continue").to_owned(),
@@ -208,7 +208,13 @@ impl ListOptions {
             send_initial_events: query.flag("sendInitialEvents"),
             timeout_seconds: query.number("timeoutSeconds")?,
         };
-        let matching = query.text("resourceVersionMatch");
+        let mut matching = query.text("resourceVersionMatch");
+        // A watch from nowhere in particular begins with everything that is there.
+        let anywhere = matches!(options.resource_version.as_str(), "" | "0");
+        if options.watch && anywhere && options.send_initial_events.is_none() && matching.is_empty() {
+            options.send_initial_events = Some(true);
+            matching = "NotOlderThan";
+        }
         let errors = if options.watch { options.watch_errors(matching) } else { options.list_errors(matching) };
         invalid_options("ListOptions", &errors)?;
         Ok(options)

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::options::{FieldValidation, Query, WriteKind, WriteOptions};
 use crate::reply::Reply;
-use crate::write::Request;
+use crate::write::{How, Request};
 use crate::{body, clock, yaml};
 
 /// The four media types of PATCH.
@@ -34,6 +34,11 @@ impl PatchType {
                  application/apply-patch+yaml",
             )),
         }
+    }
+
+    /// How such a patch changes an object.
+    pub(crate) fn how(self) -> How {
+        if self == PatchType::Apply { How::Apply } else { How::Patch }
     }
 
     /// The options of such a patch.
@@ -84,6 +89,8 @@ fn decode_patched(
     validation: FieldValidation,
     settings: &Settings,
 ) -> Result<(Value, Vec<String>), Failure> {
+    body::check_kind(&patched.value, &body::Expected::object(kind))
+        .map_err(|failure| patched.undecodable(&failure.message))?;
     let decoded = decode::decode_gated(kind.schema, patched.value.clone(), &|gate| settings.allows(gate))
         .map_err(|mismatch| patched.undecodable(&mismatch.to_string()))?;
     let mut unknown: Vec<String> = decoded.unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();

@@ -1,4 +1,4 @@
-//! What only Pods have: binding to a node.
+//! What only Pods have: binding to a node, and logs.
 
 use fairlead_api::{Failure, kinds, schema};
 use serde_json::json;
@@ -21,7 +21,7 @@ pub(crate) async fn bind(
     let expected = Expected::message("Binding", "v1", &schema::core::BINDING);
     let binding = body::decode(bytes, media, &expected, options.field_validation, &server.options.settings)?.value;
     let pod = Target { subresource: "binding".to_owned(), ..target.clone() };
-    let mut request = write::Request { server, target: &pod, options, warnings: Vec::new() };
+    let mut request = write::Request { server, target: &pod, options, warnings: Vec::new(), how: write::How::Patch };
     request
         .update(|live, _| {
             let Some(live) = live else { return Err(Failure::not_found(crate::read::subject(target))) };
@@ -34,4 +34,10 @@ pub(crate) async fn bind(
         201,
         json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}),
     ))
+}
+
+/// GET `pods/NAME/log`. Nothing here runs containers, so there are no logs to show; an absent Pod is still a 404.
+pub(crate) async fn log(server: &Inner, target: &Target) -> Result<Reply, Failure> {
+    crate::read::find(&*server.store, target).await?;
+    Err(Failure::bad_request(format!("there are no logs of pod {}: this server does not run it", target.name)))
 }

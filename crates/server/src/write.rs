@@ -32,6 +32,18 @@ pub(crate) struct Request<'a> {
     pub(crate) options: WriteOptions,
     /// Sent back as Warning headers.
     pub(crate) warnings: Vec<String>,
+    pub(crate) how: How,
+}
+
+/// How an existing object is changed; the ways differ in what is a condition and in whether an absent object is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum How {
+    /// PUT, and POST: a uid in the object is a condition.
+    Replace,
+    /// Patches of an object that must be there.
+    Patch,
+    /// Server-side apply makes what is absent.
+    Apply,
 }
 
 impl Request<'_> {
@@ -61,6 +73,7 @@ impl Request<'_> {
         if own {
             managed::update(self.kind().schema, None, &mut object, self.writer(&api_version, &now));
         }
+        (self.kind().rules.admit)(&mut object, &self.server.options.settings)?;
         let generated =
             object.at("metadata").text("name").is_empty() && !object.at("metadata").text("generateName").is_empty();
         for attempt in 1.. {
@@ -205,14 +218,16 @@ impl Request<'_> {
             drop(lock);
             if let Outcome::Done(revision) = outcome {
                 self.warnings.extend(notes);
-                return self.reply(200, &new, Some(revision));
+                // What is gone with this write was never stored in its last form.
+                return self.reply(200, &new, Some(if gone { entry.revision } else { revision }));
             }
         }
         Err(self.modified())
     }
 
     async fn create_by_update(&mut self, mut object: Value) -> Result<Reply, Failure> {
-        if !self.kind().traits.create_on_update || !self.target.subresource.is_empty() {
+        let creates = self.kind().traits.create_on_update && self.target.subresource.is_empty();
+        if !(creates || self.how == How::Apply) {
             return Err(Failure::not_found(subject(self.target)));
         }
         let uid = object.at("metadata").text("uid");
@@ -230,7 +245,7 @@ impl Request<'_> {
     fn precondition(&self, new: &Value, old: &Value) -> Result<(), Failure> {
         let (new, old) = (new.at("metadata"), old.at("metadata"));
         let (uid, stored) = (new.text("uid"), old.text("uid"));
-        if !uid.is_empty() && uid != stored {
+        if self.how == How::Replace && !uid.is_empty() && uid != stored {
             return Err(self.uid_conflict(uid, stored));
         }
         let version = new.text("resourceVersion");
@@ -243,7 +258,7 @@ impl Request<'_> {
     }
 
     async fn prepare_update(&self, new: &mut Value, old: &Value) -> Result<Allocation, Failure> {
-        keep_system_fields(new, old);
+        keep_system_fields(new, old, self.kind());
         let settings = &self.server.options.settings;
         let rules = self.kind().rules;
         match self.target.subresource.as_str() {
@@ -267,9 +282,12 @@ impl Request<'_> {
             _ => {
                 let allocation =
                     allocate::begin(self.server, self.kind(), new, Some(old), self.options.dry_run).await?;
+                if self.kind().traits.generation && self.kind().schema.field("spec").is_none() {
+                    count_generation(new, old, content);
+                }
                 (rules.prepare_update)(new, old, settings);
-                if self.kind().traits.generation {
-                    count_generation(new, old, self.kind());
+                if self.kind().traits.generation && self.kind().schema.field("spec").is_some() {
+                    count_generation(new, old, |object| object.at("spec").clone());
                 }
                 Ok(allocation)
             }
@@ -406,9 +424,14 @@ pub(crate) fn fill_system_fields(object: &mut Value, now: &str) {
 }
 
 /// What an update may leave out and cannot change: uid, times, generation.
-fn keep_system_fields(new: &mut Value, old: &Value) {
+fn keep_system_fields(new: &mut Value, old: &Value, kind: &Kind) {
     let old = old.at("metadata");
     let metadata = new.map_mut("metadata");
+    // A write that names no version is based on whichever there is.
+    let unconditional = metadata.get("resourceVersion").is_none_or(|version| version == "" || version == "0");
+    if let (true, false, Some(version)) = (unconditional, kind.traits.conditional_update, old.get("resourceVersion")) {
+        metadata.insert("resourceVersion".to_owned(), version.clone());
+    }
     metadata.shift_remove("generation");
     if let Some(generation) = old.get("generation") {
         metadata.insert("generation".to_owned(), generation.clone());
@@ -423,25 +446,19 @@ fn keep_system_fields(new: &mut Value, old: &Value) {
     fairlead_api::schema::meta::OBJECT_META.arrange(metadata);
 }
 
-/// Counts a change of what is asked for. EndpointSlices, which have no spec, count every change of content and labels.
-fn count_generation(new: &mut Value, old: &Value, kind: &Kind) {
-    let changed = if kind.schema.field("spec").is_some() {
-        new.at("spec") != old.at("spec")
-    } else {
-        content(new) != content(old)
-    };
-    if changed {
+/// Counts a change of what is asked for.
+fn count_generation(new: &mut Value, old: &Value, asked: impl Fn(&Value) -> Value) {
+    if asked(new) != asked(old) {
         let next = old.at("metadata").int("generation") + 1;
         new.map_mut("metadata").insert("generation".to_owned(), next.into());
     }
 }
 
+/// What is asked for in a kind without a spec: all of it, and its labels.
 fn content(object: &Value) -> Value {
-    let mut object = object.clone();
-    for volatile in ["managedFields", "resourceVersion", "generation"] {
-        object.map_mut("metadata").shift_remove(volatile);
-    }
-    object
+    let mut asked = object.clone();
+    asked.set("metadata", object.at("metadata").at("labels").clone());
+    asked
 }
 
 /// Whether an object marked for deletion has nothing left to wait for.

@@ -23,6 +23,7 @@ pub use warnings::of_status as status_warnings;
 pub static RULES: Rules = Rules {
     name,
     metadata: crate::meta::Checks::USUAL,
+    admit: |_, _| Ok(()),
     default,
     prepare_create,
     prepare_update,
