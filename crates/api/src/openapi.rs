@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::Kind;
 use crate::discovery::{KUBERNETES, fingerprint, group_names, versions};
 use crate::kinds::Subresource;
-use crate::schema::{self, Struct};
+use crate::schema::{self, Gate, Struct};
 use schemas::{Dialect, Schemas};
 
 pub mod descriptions;
@@ -26,10 +26,10 @@ pub const V2_PROTOBUF_ACCEPTED: [&str; 2] = ["application/com.github.proto-opena
 pub const V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
 /// `/openapi/v3`: where the documents are. The hash in the URL changes with the document, so clients may keep it for ever.
-pub fn v3_index(kinds: &[&'static Kind]) -> Value {
+pub fn v3_index(kinds: &[&'static Kind], open: &[Gate]) -> Value {
     let mut documents = Map::new();
     for (group, version) in group_versions(kinds) {
-        let Some(document) = v3_document(kinds, group, version) else { continue };
+        let Some(document) = v3_document(kinds, open, group, version) else { continue };
         let path = root(group, version);
         let hash = fingerprint(document.to_string().as_bytes());
         let url = format!("/openapi/v3/{path}?hash={hash:016X}");
@@ -39,7 +39,7 @@ pub fn v3_index(kinds: &[&'static Kind]) -> Value {
 }
 
 /// `/openapi/v3/api/v1`, `/openapi/v3/apis/GROUP/VERSION`, if there is such a version.
-pub fn v3_document(kinds: &[&'static Kind], group: &str, version: &str) -> Option<Value> {
+pub fn v3_document(kinds: &[&'static Kind], open: &[Gate], group: &str, version: &str) -> Option<Value> {
     let here: Vec<&'static Kind> =
         kinds.iter().copied().filter(|kind| kind.group == group && kind.version == version).collect();
     if here.is_empty() {
@@ -50,27 +50,27 @@ pub fn v3_document(kinds: &[&'static Kind], group: &str, version: &str) -> Optio
         "info": {"title": "Kubernetes", "version": KUBERNETES},
         "paths": render::v3(&paths::of(&here)),
         "components": {
-            "schemas": schemas(Dialect::V3, &here, kinds),
+            "schemas": schemas(Dialect::V3, &here, kinds, open),
             "securitySchemes": {"BearerToken": bearer_token()},
         },
     }))
 }
 
 /// `/openapi/v2` as JSON.
-pub fn v2_json(kinds: &[&'static Kind]) -> Value {
+pub fn v2_json(kinds: &[&'static Kind], open: &[Gate]) -> Value {
     json!({
         "swagger": "2.0",
         "info": {"title": "Kubernetes", "version": KUBERNETES},
         "paths": render::v2(&paths::of(kinds)),
-        "definitions": schemas(Dialect::V2, kinds, kinds),
+        "definitions": schemas(Dialect::V2, kinds, kinds, open),
         "securityDefinitions": {"BearerToken": bearer_token()},
         "security": [{"BearerToken": []}],
     })
 }
 
 /// `/openapi/v2` as [`V2_PROTOBUF`], the only form kubectl asks for.
-pub fn v2_protobuf(kinds: &[&'static Kind]) -> Vec<u8> {
-    gnostic::document(&v2_json(kinds))
+pub fn v2_protobuf(kinds: &[&'static Kind], open: &[Gate]) -> Vec<u8> {
+    gnostic::document(&v2_json(kinds, open))
 }
 
 fn bearer_token() -> Value {
@@ -103,8 +103,13 @@ fn group_versions(kinds: &[&'static Kind]) -> Vec<(&'static str, &'static str)> 
 }
 
 /// The types of these kinds and all that they reach. `all` says in which groups the types of the protocol are at home.
-fn schemas(dialect: Dialect, here: &[&'static Kind], all: &[&'static Kind]) -> Map<String, Value> {
-    let mut out = Schemas::new(dialect);
+fn schemas(
+    dialect: Dialect,
+    here: &[&'static Kind],
+    all: &[&'static Kind],
+    open: &[Gate],
+) -> Map<String, Value> {
+    let mut out = Schemas::new(dialect, open);
     for kind in here {
         out.object(kind.schema, &[gvk(kind.group, kind.version, kind.kind)]);
         if !kind.store_prefix.is_empty() {

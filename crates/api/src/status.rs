@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::field::{FieldError, FieldErrors};
+use crate::golang;
 
 /// Why a request failed. Becomes the answer's HTTP code and `Status` body.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,22 +55,22 @@ impl Failure {
     }
     /// 404 for an object. `subject.kind` is the resource.
     pub fn not_found(subject: Subject<'_>) -> Failure {
-        let message = format!("{} \"{}\" not found", subject.qualified(), subject.name);
+        let message = format!("{} {} not found", subject.qualified(), golang::quote(subject.name));
         Failure::new(404, "NotFound", message).with(subject.details())
     }
     /// 409 for a name that is taken. `subject.kind` is the resource.
     pub fn already_exists(subject: Subject<'_>) -> Failure {
-        let message = format!("{} \"{}\" already exists", subject.qualified(), subject.name);
+        let message = format!("{} {} already exists", subject.qualified(), golang::quote(subject.name));
         Failure::new(409, "AlreadyExists", message).with(subject.details())
     }
     /// 409 for a write based on an old version. `subject.kind` is the resource.
     pub fn conflict(subject: Subject<'_>, why: &str) -> Failure {
-        let message = format!("Operation cannot be fulfilled on {} \"{}\": {why}", subject.qualified(), subject.name);
+        let message = format!("Operation cannot be fulfilled on {} {}: {why}", subject.qualified(), golang::quote(subject.name));
         Failure::new(409, "Conflict", message).with(subject.details())
     }
     /// 403. `subject.kind` is the resource.
     pub fn forbidden(subject: Subject<'_>, why: &str) -> Failure {
-        let message = format!("{} \"{}\" is forbidden: {why}", subject.qualified(), subject.name);
+        let message = format!("{} {} is forbidden: {why}", subject.qualified(), golang::quote(subject.name));
         Failure::new(403, "Forbidden", message).with(subject.details())
     }
     /// 422 with a cause for each mistake. `subject.kind` is the kind.
@@ -86,7 +87,7 @@ impl Failure {
             errors.iter().map(|e| json!({"reason": e.reason(), "message": e.body(), "field": e.field})).collect();
         let mut details = subject.details();
         details.insert("causes".to_owned(), causes.into());
-        Failure::new(422, "Invalid", format!("{} \"{}\" is invalid: {text}", subject.qualified(), subject.name))
+        Failure::new(422, "Invalid", format!("{} {} is invalid: {text}", subject.qualified(), golang::quote(subject.name)))
             .with(details)
     }
     /// 500.

@@ -230,7 +230,7 @@ fn mark(object: &mut Value, grace: i64) {
     let metadata = object.map_mut("metadata");
     metadata.insert("deletionTimestamp".to_owned(), clock::in_seconds(grace).into());
     metadata.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
-    if let Some(generation) = metadata.get("generation").and_then(Value::as_i64) {
+    if let (false, Some(generation)) = (marked, metadata.get("generation").and_then(Value::as_i64)) {
         metadata.insert("generation".to_owned(), (generation + 1).into());
     }
     schema::meta::OBJECT_META.arrange(metadata);

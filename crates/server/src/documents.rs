@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::sync::OnceLock;
 
 use bytes::Bytes;
-use fairlead_api::{Failure, Kind, discovery, openapi};
+use fairlead_api::schema::Gate;
+use fairlead_api::{Failure, Kind, Settings, discovery, openapi};
 use http::header::{ACCEPT, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH};
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
@@ -19,18 +20,19 @@ use crate::{Inner, negotiate, not_allowed, plain_form, unknown_resource};
 #[derive(Debug)]
 pub(crate) struct Documents {
     kinds: Vec<&'static Kind>,
+    open: Vec<Gate>,
     address: String,
     v2_json: OnceLock<Bytes>,
     v2_protobuf: OnceLock<Bytes>,
 }
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-const OPENAPI_V2: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 
 impl Documents {
-    pub(crate) fn new(kinds: &[&'static Kind], address: SocketAddr) -> Documents {
+    pub(crate) fn new(kinds: &[&'static Kind], settings: &Settings, address: SocketAddr) -> Documents {
         Documents {
             kinds: kinds.to_vec(),
+            open: [Gate::ServiceTopology].into_iter().filter(|gate| settings.allows(*gate)).collect(),
             address: address.to_string(),
             v2_json: OnceLock::new(),
             v2_protobuf: OnceLock::new(),
@@ -100,9 +102,11 @@ pub(crate) fn answer(server: &Inner, path: &str, parts: &Parts) -> Result<Respon
         "/version" => json(parts, &discovery::version(&build())),
         "/metrics" => reply::plain(200, server.metrics.text()),
         "/openapi/v2" => openapi_v2(documents, parts),
-        "/openapi/v3" => cached(parts, "application/json", openapi::v3_index(kinds).to_string().into()),
+        "/openapi/v3" => cached(parts, "application/json", openapi::v3_index(kinds, &documents.open).to_string().into()),
         other => match other.strip_prefix("/openapi/v3/").and_then(|rest| openapi_v3(documents, rest)) {
             Some(document) => cached(parts, "application/json", document.to_string().into()),
+            // The reference server says nothing at all about an API it has no document for.
+            None if other.starts_with("/openapi/v3/") => reply::plain(404, ""),
             None => return Ok(reply::plain(404, "404 page not found\n")),
         },
     };
@@ -118,15 +122,16 @@ fn openapi_v3(documents: &Documents, path: &str) -> Option<Value> {
         ["apis", group, version] => (group, version),
         _ => return None,
     };
-    openapi::v3_document(&documents.kinds, group, version)
+    openapi::v3_document(&documents.kinds, &documents.open, group, version)
 }
 
 fn openapi_v2(documents: &Documents, parts: &Parts) -> Response<Body> {
-    if negotiate::text(&parts.headers, ACCEPT).contains(OPENAPI_V2) {
-        let bytes = documents.v2_protobuf.get_or_init(|| openapi::v2_protobuf(&documents.kinds).into());
-        return cached(parts, OPENAPI_V2, bytes.clone());
+    let accept = negotiate::text(&parts.headers, ACCEPT);
+    if openapi::V2_PROTOBUF_ACCEPTED.iter().any(|name| accept.contains(name)) {
+        let bytes = documents.v2_protobuf.get_or_init(|| openapi::v2_protobuf(&documents.kinds, &documents.open).into());
+        return cached(parts, openapi::V2_PROTOBUF, bytes.clone());
     }
-    let text = documents.v2_json.get_or_init(|| openapi::v2_json(&documents.kinds).to_string().into());
+    let text = documents.v2_json.get_or_init(|| openapi::v2_json(&documents.kinds, &documents.open).to_string().into());
     cached(parts, "application/json", text.clone())
 }
 

@@ -99,7 +99,7 @@ impl Server {
         let inner = Inner {
             store,
             addresses,
-            documents: documents::Documents::new(&kinds, options.advertise),
+            documents: documents::Documents::new(&kinds, &options.settings, options.advertise),
             options,
             kinds,
             metrics: metrics::Metrics::default(),

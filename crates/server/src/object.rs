@@ -9,12 +9,12 @@ use fairlead_store::{Draft, Entry, Index};
 use serde_json::Value;
 
 /// The key of an object. A namespaced kind always has a namespace here.
-pub(crate) fn key(kind: &Kind, namespace: &str, name: &str) -> Box<str> {
+pub(crate) fn key(kind: &'static Kind, namespace: &str, name: &str) -> Box<str> {
     format!("{}{name}", prefix(kind, namespace)).into()
 }
 
 /// The prefix of all objects of a kind, in one namespace or in all.
-pub(crate) fn prefix(kind: &Kind, namespace: &str) -> String {
+pub(crate) fn prefix(kind: &'static Kind, namespace: &str) -> String {
     let stored = stored(kind);
     if stored.namespaced && !namespace.is_empty() {
         format!("/registry/{}/{namespace}/", stored.store_prefix)
@@ -24,7 +24,7 @@ pub(crate) fn prefix(kind: &Kind, namespace: &str) -> String {
 }
 
 /// The kind an object of this kind is stored as.
-pub(crate) fn stored(kind: &Kind) -> &Kind {
+pub(crate) fn stored(kind: &'static Kind) -> &'static Kind {
     match &kind.conversion {
         Some(conversion) => conversion.stored,
         None => kind,
@@ -36,6 +36,22 @@ pub(crate) fn draft(kind: &Kind, object: &Value) -> Draft {
     match &kind.conversion {
         Some(conversion) => encode(&(conversion.store)(object)),
         None => encode(object),
+    }
+}
+
+/// An object of a kind in the form it is stored in.
+pub(crate) fn to_stored(kind: &Kind, object: Value) -> Value {
+    match &kind.conversion {
+        Some(conversion) => (conversion.store)(&object),
+        None => object,
+    }
+}
+
+/// A stored object in the form of the kind asked for.
+pub(crate) fn from_stored(kind: &Kind, object: &Value) -> Value {
+    match &kind.conversion {
+        Some(conversion) => (conversion.load)(object),
+        None => object.clone(),
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::options::{FieldValidation, Query, WriteKind, WriteOptions};
 use crate::reply::Reply;
 use crate::write::{How, Request};
-use crate::{body, clock, yaml};
+use crate::{body, clock, object, yaml};
 
 /// The four media types of PATCH.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,12 +59,14 @@ pub(crate) async fn patch(request: &mut Request<'_>, kind: PatchType, bytes: &[u
     request
         .update(|live, warnings| {
             let Some(live) = live else { return Err(Failure::not_found(crate::read::subject(target))) };
+            let seen = object::from_stored(of, live);
             let patched = match kind {
-                PatchType::Json => patch::json(live, bytes)?,
-                PatchType::Merge => patch::merge(live, bytes)?,
-                _ => patch::strategic(of.schema, live, bytes)?,
+                PatchType::Json => patch::json(&seen, bytes)?,
+                PatchType::Merge => patch::merge(&seen, bytes)?,
+                _ => patch::strategic(of.schema, &seen, bytes)?,
             };
-            let (mut new, notes) = decode_patched(of, patched, options.field_validation, settings)?;
+            let (new, notes) = decode_patched(of, patched, options.field_validation, settings)?;
+            let mut new = object::to_stored(of, new);
             warnings.extend(notes);
             (of.rules.default)(&mut new, settings);
             let (api_version, now) = (of.api_version(), clock::now());
@@ -74,7 +76,7 @@ pub(crate) async fn patch(request: &mut Request<'_>, kind: PatchType, bytes: &[u
                 subresource: &target.subresource,
                 now: &now,
             };
-            managed::update(of.schema, Some(live), &mut new, writer);
+            managed::update(object::stored(of).schema, Some(live), &mut new, writer);
             check_name(&new, &target.name)?;
             Ok(new)
         })
@@ -126,11 +128,13 @@ async fn apply(request: &mut Request<'_>, bytes: &[u8]) -> Result<Reply, Failure
                 subresource: &target.subresource,
                 now: &now,
             };
-            let merged = managed::apply(of.schema, live, &config, options.force, writer)?;
+            let seen = live.map(|live| object::from_stored(of, live));
+            let merged = managed::apply(of.schema, seen.as_ref(), &config, options.force, writer)?;
             let decoded = decode::decode_gated(of.schema, merged, &|gate| settings.allows(gate))
                 .map_err(|mismatch| Failure::new(500, "", mismatch.to_string()))?;
             let mut new = decoded.value;
             body::set_type(&mut new, &body::Expected::object(of));
+            let mut new = object::to_stored(of, new);
             (of.rules.default)(&mut new, settings);
             check_name(&new, &target.name)?;
             Ok(new)

@@ -51,12 +51,18 @@ impl Request<'_> {
         self.target.kind
     }
 
+    /// The kind the object is stored as; rules see it in that form, and failures name it.
+    fn stored(&self) -> &'static Kind {
+        object::stored(self.target.kind)
+    }
+
     fn writer<'b>(&'b self, api_version: &'b str, now: &'b str) -> Writer<'b> {
         Writer { manager: &self.options.field_manager, api_version, subresource: &self.target.subresource, now }
     }
 
     /// POST: `object` is decoded, nothing more.
-    pub(crate) async fn create(&mut self, mut object: Value) -> Result<Reply, Failure> {
+    pub(crate) async fn create(&mut self, object: Value) -> Result<Reply, Failure> {
+        let mut object = object::to_stored(self.kind(), object);
         self.match_namespace(&mut object)?;
         self.admit_namespace(&object).await?;
         self.admit(&object, None)?;
@@ -71,7 +77,7 @@ impl Request<'_> {
         }
         let (api_version, now) = (self.kind().api_version(), clock::now());
         if own {
-            managed::update(self.kind().schema, None, &mut object, self.writer(&api_version, &now));
+            managed::update(self.stored().schema, None, &mut object, self.writer(&api_version, &now));
         }
         (self.kind().rules.admit)(&mut object, &self.server.options.settings)?;
         let generated =
@@ -101,7 +107,7 @@ impl Request<'_> {
                 self.warnings.extend(warnings);
                 return self.reply(201, &object, None);
             }
-            let draft = object::draft(self.kind(), &object);
+            let draft = object::encode(&object);
             let Allocation { mut guards, mut writes, lock, .. } = allocation;
             guards.insert(0, Guard::Absent(key.clone()));
             writes.insert(0, Write::Put(key, draft));
@@ -131,7 +137,7 @@ impl Request<'_> {
         let key = object::key(self.kind(), &self.target.namespace, name);
         let entry = self.server.store.get(&key).await.ok().flatten();
         let leaving = entry
-            .and_then(|entry| object::load(self.kind(), &entry).ok())
+            .and_then(|entry| object::load(self.stored(), &entry).ok())
             .is_some_and(|object| !object.at("metadata").text("deletionTimestamp").is_empty());
         if leaving {
             failure.message = format!("object is being deleted: {}", failure.message);
@@ -141,7 +147,7 @@ impl Request<'_> {
 
     fn prepare_create(&self, object: &mut Value) {
         if self.kind().traits.generation {
-            object.map_mut("metadata").insert("generation".to_owned(), 1.into());
+            set_metadata(object, "generation", 1);
         }
         (self.kind().rules.prepare_create)(object, &self.server.options.settings);
         object.map_mut("metadata").shift_remove("selfLink");
@@ -156,12 +162,13 @@ impl Request<'_> {
             return Ok(());
         }
         let name = object.at("metadata").text("name");
-        Err(Failure::invalid(Subject { group: self.kind().group, kind: self.kind().kind, name }, &errors))
+        Err(Failure::invalid(Subject { group: self.stored().group, kind: self.stored().kind, name }, &errors))
     }
 
     /// PUT: `object` is decoded, nothing more.
     pub(crate) async fn replace(&mut self, object: Value) -> Result<Reply, Failure> {
-        let kind = self.kind();
+        let (kind, stored) = (self.kind(), self.stored());
+        let object = object::to_stored(kind, object);
         let settings = self.server.options.settings.clone();
         let (options, subresource) = (self.options.clone(), self.target.subresource.clone());
         self.update(move |live, _| {
@@ -170,14 +177,14 @@ impl Request<'_> {
             let (api_version, now) = (kind.api_version(), clock::now());
             let manager = &options.field_manager;
             let writer = Writer { manager, api_version: &api_version, subresource: &subresource, now: &now };
-            managed::update(kind.schema, live, &mut new, writer);
+            managed::update(stored.schema, live, &mut new, writer);
             Ok(new)
         })
         .await
     }
 
     /// PUT, PATCH and apply: `produce` makes the new object from the stored one (`None`: there is none), defaulted and with
-    /// its managed fields booked. It runs again when another write came first.
+    /// its managed fields booked, all in the stored form. It runs again when another write came first.
     pub(crate) async fn update(
         &mut self,
         produce: impl Fn(Option<&Value>, &mut Vec<String>) -> Result<Value, Failure>,
@@ -190,7 +197,7 @@ impl Request<'_> {
                 self.warnings.extend(warnings);
                 return self.create_by_update(object).await;
             };
-            let old = object::load(self.kind(), &entry)?;
+            let old = object::load(self.stored(), &entry)?;
             let mut new = produce(Some(&old), &mut warnings)?;
             self.match_namespace(&mut new)?;
             self.precondition(&new, &old)?;
@@ -200,7 +207,7 @@ impl Request<'_> {
             managed::keep_times(&old, &mut new);
             let mut notes = (self.kind().rules.warnings)(&new, Some(&old), &self.server.options.settings);
             notes.splice(0..0, warnings);
-            let draft = object::draft(self.kind(), &new);
+            let draft = object::encode(&new);
             if self.options.dry_run {
                 self.warnings.extend(notes);
                 return self.reply(200, &new, Some(entry.revision));
@@ -276,7 +283,7 @@ impl Request<'_> {
                 new.map_mut("metadata").insert("resourceVersion".to_owned(), version);
                 new.map_mut("metadata").insert("managedFields".to_owned(), booked);
                 new.map_mut("spec").insert("finalizers".to_owned(), finalizers);
-                *new = canonical(self.kind(), new.take());
+                *new = canonical(self.stored(), new.take());
                 Ok(Allocation::default())
             }
             _ => {
@@ -381,7 +388,7 @@ impl Request<'_> {
 
     /// The object as the client gets it back. Without a revision it was not stored and has none.
     fn reply(&self, code: u16, object: &Value, revision: Option<Revision>) -> Result<Reply, Failure> {
-        let draft = object::encode(object);
+        let draft = object::encode(&object::from_stored(self.kind(), object));
         let text: Bytes = match revision {
             Some(revision) => draft.at(revision),
             None => draft.json,
@@ -399,6 +406,13 @@ pub(crate) fn canonical(kind: &'static Kind, value: Value) -> Value {
     };
     crate::body::set_type(&mut value, &crate::body::Expected::object(kind));
     value
+}
+
+/// Sets a field of metadata, in its place.
+pub(crate) fn set_metadata(object: &mut Value, name: &str, value: impl Into<Value>) {
+    if let Some(metadata) = object.get_mut("metadata") {
+        fairlead_api::schema::meta::OBJECT_META.place(metadata, name, value);
+    }
 }
 
 /// Name, uid and time of a new object.
@@ -450,7 +464,7 @@ fn keep_system_fields(new: &mut Value, old: &Value, kind: &Kind) {
 fn count_generation(new: &mut Value, old: &Value, asked: impl Fn(&Value) -> Value) {
     if asked(new) != asked(old) {
         let next = old.at("metadata").int("generation") + 1;
-        new.map_mut("metadata").insert("generation".to_owned(), next.into());
+        set_metadata(new, "generation", next);
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::{descriptions, list_name, type_name};
-use crate::schema::{Field, Merge, Presence, Shape, Strategic, Struct, meta};
+use crate::schema::{Gate, Field, Merge, Presence, Shape, Strategic, Struct, meta};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 
@@ -30,12 +30,14 @@ impl Dialect {
 /// Collects types and everything they reach, by name.
 pub(super) struct Schemas {
     dialect: Dialect,
+    /// Fields behind other gates are not there.
+    open: Vec<Gate>,
     types: BTreeMap<String, Value>,
 }
 
 impl Schemas {
-    pub(super) fn new(dialect: Dialect) -> Self {
-        Schemas { dialect, types: BTreeMap::new() }
+    pub(super) fn new(dialect: Dialect, open: &[Gate]) -> Self {
+        Schemas { dialect, open: open.to_vec(), types: BTreeMap::new() }
     }
 
     pub(super) fn finish(self) -> Map<String, Value> {
@@ -109,6 +111,9 @@ impl Schemas {
         for field in of.fields {
             if let ("", Shape::Struct(inner)) = (field.name, &field.shape) {
                 self.fields(inner, properties, required);
+                continue;
+            }
+            if field.gate.is_some_and(|gate| !self.open.contains(&gate)) {
                 continue;
             }
             if field.required {

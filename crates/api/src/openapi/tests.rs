@@ -9,7 +9,7 @@ use crate::proto::wire::{Reader, Wire};
 use crate::schema::{Shape, core};
 
 fn document(group: &str) -> Value {
-    v3_document(KINDS, group, "v1").expect("a known version")
+    v3_document(KINDS, &[], group, "v1").expect("a known version")
 }
 
 /// The schema of a core type, and one of its properties without texts.
@@ -106,8 +106,8 @@ fn references(value: &Value, out: &mut BTreeSet<String>) {
 
 #[test]
 fn every_reference_leads_somewhere() {
-    let v2 = v2_json(KINDS);
-    let documents = group_versions(KINDS).into_iter().filter_map(|(group, version)| v3_document(KINDS, group, version));
+    let v2 = v2_json(KINDS, &[]);
+    let documents = group_versions(KINDS).into_iter().filter_map(|(group, version)| v3_document(KINDS, &[], group, version));
     for document in documents.chain([v2]) {
         let mut found = BTreeSet::new();
         references(&document, &mut found);
@@ -121,7 +121,7 @@ fn every_reference_leads_somewhere() {
 
 #[test]
 fn operations_have_names_of_their_own() {
-    let v2 = v2_json(KINDS);
+    let v2 = v2_json(KINDS, &[]);
     let mut names = BTreeSet::new();
     for (url, path) in v2["paths"].as_object().expect("an object") {
         for (method, operation) in path.as_object().expect("an object") {
@@ -152,7 +152,7 @@ fn a_service_can_be_read_replaced_patched_and_deleted() {
 #[test]
 fn kubectl_finds_field_validation_on_every_patch() {
     for kind in KINDS.iter().filter(|kind| kind.offers(crate::kinds::Verb::Patch)) {
-        let document = v3_document(KINDS, kind.group, kind.version).expect("a known version");
+        let document = v3_document(KINDS, &[], kind.group, kind.version).expect("a known version");
         let about = gvk(kind.group, kind.version, kind.kind);
         let paths = document["paths"].as_object().expect("an object");
         let patch = paths.values().filter_map(|path| path.get("patch"));
@@ -164,17 +164,17 @@ fn kubectl_finds_field_validation_on_every_patch() {
 
 #[test]
 fn the_index_leads_to_every_version_by_a_hash() {
-    let index = v3_index(KINDS);
+    let index = v3_index(KINDS, &[]);
     let url = index["paths"]["apis/discovery.k8s.io/v1"].text("serverRelativeURL");
     assert!(url.starts_with("/openapi/v3/apis/discovery.k8s.io/v1?hash="), "{url}");
     assert_eq!(index["paths"].as_object().map(Map::len), Some(8));
-    assert_eq!(v3_document(KINDS, "nosuch.example.com", "v1"), None);
+    assert_eq!(v3_document(KINDS, &[], "nosuch.example.com", "v1"), None);
 }
 
 #[test]
 fn without_a_kind_its_types_are_not_there() {
     let few = [&kinds::LEASE];
-    let document = v3_document(&few, "coordination.k8s.io", "v1").expect("a known version");
+    let document = v3_document(&few, &[], "coordination.k8s.io", "v1").expect("a known version");
     let schemas = &document["components"]["schemas"];
     assert!(schemas.get("io.k8s.api.coordination.v1.Lease").is_some());
     assert!(schemas.get("io.k8s.api.core.v1.Service").is_none());
@@ -194,10 +194,10 @@ fn inside(raw: &[u8], number: u32) -> Vec<&[u8]> {
 
 #[test]
 fn the_protobuf_form_has_the_same_definitions() {
-    let raw = v2_protobuf(KINDS);
+    let raw = v2_protobuf(KINDS, &[]);
     assert_eq!(inside(&raw, 1), [b"2.0"]);
     let definitions = inside(inside(&raw, 9)[0], 1);
-    let json = v2_json(KINDS);
+    let json = v2_json(KINDS, &[]);
     assert_eq!(definitions.len(), json["definitions"].as_object().map_or(0, Map::len));
     let service = definitions.into_iter().find(|named| inside(named, 1) == [b"io.k8s.api.core.v1.Service"]);
     let schema = inside(service.expect("a definition"), 2)[0];
