@@ -14,7 +14,7 @@ mod operations;
 mod strategic;
 
 /// A patched object, and what a careful server tells the client about the patch.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub struct Patched {
     /// The result, before decoding.
     pub value: Value,
@@ -25,20 +25,22 @@ pub struct Patched {
     shown: Shown,
 }
 
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 enum Shown {
     /// As the resulting object.
     Result,
-    /// As the patch, in this text.
-    Patch(String),
+    /// As the patch of an object of this type, in this text.
+    Patch(&'static Struct, String),
 }
 
 impl Patched {
     /// The failure for a result that `why` says cannot be decoded, or that `fieldValidation=Strict` refuses.
     pub fn undecodable(&self, why: &str) -> Failure {
-        let shown = match &self.shown {
-            Shown::Result => self.value.to_string(),
-            Shown::Patch(text) => text.clone(),
+        let (shown, why) = match &self.shown {
+            Shown::Result => (self.value.to_string(), why.to_owned()),
+            Shown::Patch(of, patch) => {
+                (patch.clone(), strategic::misfit(of, &self.value).unwrap_or_else(|| why.to_owned()))
+            }
         };
         let error = FieldError::invalid(&Path::new("patch"), shown, why);
         Failure::invalid(Subject { group: "", kind: "", name: "" }, &vec![error])
@@ -79,7 +81,7 @@ pub fn merge(object: &Value, patch: &[u8]) -> Result<Patched, Failure> {
 pub fn strategic(of: &'static Struct, object: &Value, patch: &[u8]) -> Result<Patched, Failure> {
     let parsed = parse(patch).map_err(Failure::bad_request)?;
     let doubts = duplicates(&parsed);
-    let shown = Shown::Patch(golang::plain(&parsed.value));
+    let shown = Shown::Patch(of, golang::plain(&parsed.value));
     match parsed.value {
         Value::Object(patch) => Ok(Patched { value: strategic::merge(of, object, patch)?, doubts, shown }),
         Value::Null => Ok(Patched { value: object.clone(), doubts, shown }),
