@@ -1,5 +1,7 @@
 //! Three of the four ways to patch an object: JSON patch, merge patch, strategic merge patch. (The fourth, server-side
-//! apply, is in [`crate::managed`].) Each takes the stored object and the patch and gives the result, before decoding.
+//! apply, is in [`crate::managed`].) Each takes the stored object, with apiVersion and kind, and the patch, and gives the
+//! result. The server decodes it (a failure of that is [`Patched::undecodable`]), sets defaults, calls
+//! [`crate::managed::update`], compares name, namespace and uid with the URL and the stored object, and goes on as for an update.
 
 use serde_json::Value;
 
@@ -53,8 +55,11 @@ pub fn json(object: &Value, patch: &[u8]) -> Result<Patched, Failure> {
     let parsed = parse(patch).map_err(undecoded)?;
     let operations = operations::read(&parsed.value).map_err(undecoded)?;
     if operations.len() > operations::MAX {
-        let message =
-            format!("The allowed maximum operations in a JSON patch is {}, got {}", operations::MAX, operations.len());
+        let message = format!(
+            "Request entity too large: The allowed maximum operations in a JSON patch is {}, got {}",
+            operations::MAX,
+            operations.len()
+        );
         return Err(Failure::new(413, "RequestEntityTooLarge", message));
     }
     let mut doubts = operations::unknown(&parsed.value);

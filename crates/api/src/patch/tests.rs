@@ -116,7 +116,7 @@ fn json_patches_that_are_none_are_bad_requests() {
 #[test]
 fn json_patches_are_bounded() {
     let many = Value::Array(vec![json!({"op": "test", "path": "/spec/zz", "value": null}); 10_001]);
-    let message = "The allowed maximum operations in a JSON patch is 10000, got 10001";
+    let message = "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001";
     check_json(many, "", json!([413, "RequestEntityTooLarge", message]));
     let doubling = json!({"op": "copy", "from": "/metadata", "path": "/metadata/labels"});
     check_json(Value::Array(vec![doubling; 1000]), "", json!([422, "Invalid", REJECTED]));

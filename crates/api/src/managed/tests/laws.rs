@@ -22,7 +22,7 @@ fn fields() -> impl Strategy<Value = Value> {
 }
 
 /// Any JSON, with names that often mean something.
-pub(crate) fn anything() -> impl Strategy<Value = Value> {
+fn anything() -> impl Strategy<Value = Value> {
     let name = prop_oneof![
         "[a-c]",
         Just("metadata".to_owned()),
