@@ -92,43 +92,32 @@ pub fn keep_times(old: &Value, new: &mut Value) {
 
 fn updated(of: &'static Struct, old: Option<&Value>, new: &Value, sent: &[Value], writer: Writer<'_>) -> Vec<Value> {
     let stored = old.map_or(&[][..], list);
-    let from_client = if writer.subresource.is_empty() { sent } else { &[] };
-    if let [only] = from_client
-        && only.as_object().is_none_or(Map::is_empty)
-    {
-        return managed(of, old, new, Vec::new(), writer);
+    let sent = if writer.subresource.is_empty() { sent } else { stored };
+    let nothing = if old.is_none() { empty(of) } else { Value::Null };
+    let change = changes(of, old.unwrap_or(&nothing), new, writer);
+    if old.is_some() && change.is_empty() && (sent.is_empty() || sent == stored) {
+        return stored.to_vec();
     }
-    let entries = match entries::read(from_client) {
-        Ok(entries) if !entries.is_empty() => entries,
-        _ => entries::read(stored).unwrap_or_default(),
-    };
-    managed(of, old, new, entries, writer)
-}
-
-/// The list after a write. An existing object that nobody's fields are known of stays so until it is applied.
-fn managed(
-    of: &'static Struct,
-    old: Option<&Value>,
-    new: &Value,
-    mut entries: Vec<Entry<'_>>,
-    writer: Writer<'_>,
-) -> Vec<Value> {
+    let mut entries = before(stored, sent);
+    // An existing object that nobody's fields are known of stays so until it is applied.
     if entries.is_empty() && old.is_some() {
         return Vec::new();
     }
-    let nothing;
-    let old = match old {
-        Some(old) => old,
-        None => {
-            nothing = empty(of);
-            &nothing
-        }
-    };
-    // Sets borrow from what they were read from, so all of it has to live as long.
-    let change = changes(of, old, new, writer);
-    let mut entries: Vec<Entry<'_>> = std::mem::take(&mut entries);
     record(of, change, &mut entries, writer);
     entries::write(entries)
+}
+
+/// The state before a write: what the client sent if it is proper, else what is stored.
+fn before<'a>(stored: &'a [Value], sent: &'a [Value]) -> Vec<Entry<'a>> {
+    if let [only] = sent
+        && only.as_object().is_none_or(Map::is_empty)
+    {
+        return Vec::new();
+    }
+    match entries::read(sent) {
+        Ok(entries) if !entries.is_empty() => entries,
+        _ => entries::read(stored).unwrap_or_default(),
+    }
 }
 
 /// Gives the writer what it changed and takes from all what is changed or gone.

@@ -1,5 +1,7 @@
 //! Three of the four ways to patch an object: JSON patch, merge patch, strategic merge patch. (The fourth, server-side
-//! apply, is in [`crate::managed`].) Each takes the stored object and the patch and gives the result, before decoding.
+//! apply, is in [`crate::managed`].) Each takes the stored object, with apiVersion and kind, and the patch, and gives the
+//! result. The server decodes it (a failure of that is [`Patched::undecodable`]), sets defaults, calls
+//! [`crate::managed::update`], compares name, namespace and uid with the URL and the stored object, and goes on as for an update.
 
 use serde_json::Value;
 
@@ -14,7 +16,7 @@ mod operations;
 mod strategic;
 
 /// A patched object, and what a careful server tells the client about the patch.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub struct Patched {
     /// The result, before decoding.
     pub value: Value,
@@ -25,20 +27,22 @@ pub struct Patched {
     shown: Shown,
 }
 
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 enum Shown {
     /// As the resulting object.
     Result,
-    /// As the patch, in this text.
-    Patch(String),
+    /// As the patch of an object of this type, in this text.
+    Patch(&'static Struct, String),
 }
 
 impl Patched {
     /// The failure for a result that `why` says cannot be decoded, or that `fieldValidation=Strict` refuses.
     pub fn undecodable(&self, why: &str) -> Failure {
-        let shown = match &self.shown {
-            Shown::Result => self.value.to_string(),
-            Shown::Patch(text) => text.clone(),
+        let (shown, why) = match &self.shown {
+            Shown::Result => (self.value.to_string(), why.to_owned()),
+            Shown::Patch(of, patch) => {
+                (patch.clone(), strategic::misfit(of, &self.value).unwrap_or_else(|| why.to_owned()))
+            }
         };
         let error = FieldError::invalid(&Path::new("patch"), shown, why);
         Failure::invalid(Subject { group: "", kind: "", name: "" }, &vec![error])
@@ -51,8 +55,11 @@ pub fn json(object: &Value, patch: &[u8]) -> Result<Patched, Failure> {
     let parsed = parse(patch).map_err(undecoded)?;
     let operations = operations::read(&parsed.value).map_err(undecoded)?;
     if operations.len() > operations::MAX {
-        let message =
-            format!("The allowed maximum operations in a JSON patch is {}, got {}", operations::MAX, operations.len());
+        let message = format!(
+            "Request entity too large: The allowed maximum operations in a JSON patch is {}, got {}",
+            operations::MAX,
+            operations.len()
+        );
         return Err(Failure::new(413, "RequestEntityTooLarge", message));
     }
     let mut doubts = operations::unknown(&parsed.value);
@@ -79,7 +86,7 @@ pub fn merge(object: &Value, patch: &[u8]) -> Result<Patched, Failure> {
 pub fn strategic(of: &'static Struct, object: &Value, patch: &[u8]) -> Result<Patched, Failure> {
     let parsed = parse(patch).map_err(Failure::bad_request)?;
     let doubts = duplicates(&parsed);
-    let shown = Shown::Patch(golang::plain(&parsed.value));
+    let shown = Shown::Patch(of, golang::plain(&parsed.value));
     match parsed.value {
         Value::Object(patch) => Ok(Patched { value: strategic::merge(of, object, patch)?, doubts, shown }),
         Value::Null => Ok(Patched { value: object.clone(), doubts, shown }),

@@ -17,6 +17,13 @@ pub(super) struct Change<'a> {
     pub(super) removed: Set<'a>,
 }
 
+impl Change<'_> {
+    /// Whether nothing differs.
+    pub(super) fn is_empty(&self) -> bool {
+        self.changed.is_empty() && self.removed.is_empty()
+    }
+}
+
 /// Compares two objects. Their managedFields are left out.
 pub(super) fn compare<'a>(of: &'static Struct, old: &'a Value, new: &'a Value) -> Change<'a> {
     let mut found = Found::default();

@@ -88,9 +88,9 @@ fn write_step(step: &Step<'_>) -> String {
                 if at > 0 {
                     out.push(',');
                 }
-                out.push('"');
-                out.push_str(name);
-                out.push_str("\":");
+                // A string always can be written.
+                out.push_str(&serde_json::to_string(name).unwrap_or_default());
+                out.push(':');
                 out.push_str(&value.to_string());
             }
             out.push('}');

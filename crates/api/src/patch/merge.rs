@@ -9,10 +9,13 @@ pub(super) fn merge(object: &Value, patch: Map<String, Value>) -> Value {
     out
 }
 
+/// Keys end sorted wherever the patch reaches: the reference server lists unknown fields, and shows a result it cannot decode,
+/// in that order.
 fn lay(target: &mut Value, patch: Value) {
     let patch = match patch {
         Value::Object(patch) => patch,
-        other => {
+        mut other => {
+            sort(&mut other);
             *target = other;
             return;
         }
@@ -27,5 +30,17 @@ fn lay(target: &mut Value, patch: Value) {
         } else {
             lay(target.entry(name).or_insert(Value::Null), value);
         }
+    }
+    target.sort_keys();
+}
+
+fn sort(value: &mut Value) {
+    match value {
+        Value::Array(list) => list.iter_mut().for_each(sort),
+        Value::Object(map) => {
+            map.values_mut().for_each(sort);
+            map.sort_keys();
+        }
+        _ => {}
     }
 }

@@ -1,5 +1,7 @@
 //! RFC 6902: the operations of a JSON patch, one after the other, all or none.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::kind;
@@ -68,10 +70,46 @@ pub(super) fn unknown(patch: &Value) -> Vec<String> {
 pub(super) fn run(object: &Value, operations: &[Operation<'_>]) -> Option<Value> {
     let mut out = object.clone();
     let mut copied = 0;
+    let mut touched = Touched::default();
     for operation in operations {
         step(&mut out, operation, &mut copied)?;
+        touched.note(operation.path);
+        touched.note(operation.from);
     }
+    touched.sort(&mut out);
     Some(out)
+}
+
+/// The objects that paths lead through. Their keys end sorted: the reference server lists unknown fields, and shows a result it
+/// cannot decode, in that order.
+#[derive(Default)]
+struct Touched(BTreeMap<String, Touched>);
+
+impl Touched {
+    fn note(&mut self, path: Option<&str>) {
+        let steps: Vec<String> = path.unwrap_or_default().split('/').skip(1).map(unescape).collect();
+        let mut at = self;
+        // The last step is what an operation changes, not what it passes through.
+        for step in steps.into_iter().rev().skip(1).rev() {
+            at = at.0.entry(step).or_default();
+        }
+    }
+
+    fn sort(&self, value: &mut Value) {
+        if let Value::Object(map) = value {
+            map.sort_keys();
+        }
+        for (step, below) in &self.0 {
+            let next = match &mut *value {
+                Value::Object(map) => map.get_mut(step),
+                Value::Array(list) => index(step, list.len()).and_then(|at| list.get_mut(at)),
+                _ => None,
+            };
+            if let Some(next) = next {
+                below.sort(next);
+            }
+        }
+    }
 }
 
 fn step(object: &mut Value, operation: &Operation<'_>, copied: &mut usize) -> Option<()> {

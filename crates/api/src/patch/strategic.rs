@@ -8,8 +8,10 @@ use crate::golang;
 use crate::schema::{Field, Shape, Strategic, Struct};
 
 mod lists;
+mod misfit;
 
 use lists::List;
+pub(super) use misfit::misfit;
 
 type Object = Map<String, Value>;
 type Result<T> = std::result::Result<T, Failure>;
