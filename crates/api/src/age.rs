@@ -16,11 +16,11 @@ pub fn elapsed(seconds: i64) -> String {
     const YEAR: i64 = 365 * DAY;
     match seconds {
         // Clocks may differ by a moment; more than that is a mistake worth seeing.
-        ..-1 => "<invalid>".to_owned(),
+        _ if seconds < -1 => "<invalid>".to_owned(),
         -1 => "0s".to_owned(),
-        ..120 => format!("{seconds}s"),
-        ..600 => parts(seconds, (MINUTE, "m"), (1, "s")),
-        ..10_800 => format!("{}m", seconds / MINUTE),
+        _ if seconds < 2 * MINUTE => format!("{seconds}s"),
+        _ if seconds < 10 * MINUTE => parts(seconds, (MINUTE, "m"), (1, "s")),
+        _ if seconds < 3 * HOUR => format!("{}m", seconds / MINUTE),
         _ if seconds < 8 * HOUR => parts(seconds, (HOUR, "h"), (MINUTE, "m")),
         _ if seconds < 48 * HOUR => format!("{}h", seconds / HOUR),
         _ if seconds < 8 * DAY => parts(seconds, (DAY, "d"), (HOUR, "h")),
