@@ -63,7 +63,7 @@ impl Entry {
     }
 
     /// The same object with the resourceVersion of another revision: what a delete leaves behind.
-    pub(crate) fn at(&self, revision: Revision) -> Entry {
+    pub fn at(&self, revision: Revision) -> Entry {
         let (before, after) = self.bare();
         let json = fill(before, revision, after);
         Entry { key: self.key.clone(), revision, json, gap: self.gap, index: OnceLock::new() }
