@@ -1,1 +1,5 @@
-//! Placeholder.
+//! The API over HTTP.
+
+pub mod audit;
+pub mod auth;
+pub mod serve;
