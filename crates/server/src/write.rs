@@ -14,6 +14,7 @@ use fairlead_store::{Guard, Outcome, Revision, Txn, Write};
 use serde_json::{Value, json};
 
 use crate::allocate::{self, Allocation};
+use crate::auth::User;
 use crate::options::{WriteOptions, revision};
 use crate::read::{subject, unavailable};
 use crate::reply::Reply;
@@ -29,6 +30,8 @@ const NAME_ATTEMPTS: usize = 8;
 pub(crate) struct Request<'a> {
     pub(crate) server: &'a Inner,
     pub(crate) target: &'a Target,
+    /// Who writes; nobody when the server writes for itself.
+    pub(crate) user: Option<&'a User>,
     pub(crate) options: WriteOptions,
     /// Sent back as Warning headers.
     pub(crate) warnings: Vec<String>,
@@ -364,6 +367,9 @@ impl Request<'_> {
 
     /// What an administrator forbade.
     fn admit(&self, object: &Value, old: Option<&Value>) -> Result<(), Failure> {
+        if let Some(user) = self.user {
+            self.server.access.check_escalation(user, self.target, object, old)?;
+        }
         let name = object.at("metadata").text("name");
         crate::admission::admit(&self.server.options.admission, self.kind(), object, old)
             .map_err(|why| Failure::forbidden(Subject { name, ..subject(self.target) }, &why))
