@@ -171,17 +171,22 @@ fn parse_file(text: &str) -> anyhow::Result<Flags> {
     if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
         return Ok(Flags::default());
     }
-    let flags: Flags = serde_saphyr::from_str(text).map_err(|error| {
-        let message = error.without_snippet().to_string();
-        match error.location() {
-            Some(place) if !message.starts_with("line ") => anyhow!("line {}: {message}", place.line()),
-            _ => anyhow!("{message}"),
-        }
+    let flags: Flags = serde_saphyr::from_str(text).map_err(|error| match error.location() {
+        Some(place) => anyhow!("line {}: {}", place.line(), mistake(&error)),
+        None => anyhow!("{}", mistake(&error)),
     })?;
     if flags.config.is_some() {
         bail!("a config file cannot name another one (key config)");
     }
     Ok(flags)
+}
+
+/// What is wrong, without the place, which stands before it, and without the names of all keys there are.
+fn mistake(error: &serde_saphyr::Error) -> String {
+    let message = error.without_snippet().to_string();
+    let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message);
+    let message = message.split_once(", expected one of").map_or(message, |(message, _)| message);
+    message.replacen("unknown field", "unknown key", 1)
 }
 
 fn resolve(flags: &Flags, environment: &Environment) -> anyhow::Result<Config> {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context;
+use fairlead_api::Settings;
 use fairlead_server::audit::Audit;
 use fairlead_server::serve::in_flight::InFlight;
 use fairlead_server::serve::{self, Limits, kubeconfig};
@@ -52,7 +53,7 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
         Audit::open(options).with_context(|| format!("--audit-log-path: {path}"))
     });
     let audit = audit.transpose()?;
-    let service = placeholder::Server::new(&config, identity.authenticator(&config)?, audit);
+    let service = placeholder::Server::new(&config, settings(&config), identity.authenticator(&config)?, audit);
     let service = InFlight::new(service, config.in_flight);
 
     let pair = identity.renewal.pair(Timestamp::now())?;
@@ -77,6 +78,15 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
     stop.cancel();
     let _ = renewal.await;
     Ok(())
+}
+
+/// What the rules of objects depend on.
+fn settings(config: &Config) -> Settings {
+    Settings {
+        service_ranges: config.service_ranges.clone(),
+        node_ports: config.node_ports.clone(),
+        service_topology: config.gates.on("ServiceTopology"),
+    }
 }
 
 /// What people want to know when the server is there.

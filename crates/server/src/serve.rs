@@ -4,7 +4,7 @@
 use std::convert::Infallible;
 use std::error::Error as StdError;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use http::{Request, Response};
@@ -22,6 +22,8 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tower::{Service, ServiceExt};
+
+use crate::auth::certificate::Checked;
 
 pub mod certificates;
 pub mod files;
@@ -41,6 +43,15 @@ pub struct Connection {
     pub peer: SocketAddr,
     /// The client's certificate and those that lead to its authority. The client has the key; nothing else is checked yet.
     pub certificates: Arc<[CertificateDer<'static>]>,
+    /// What was found out about the certificate, so that it is not checked with every request.
+    pub(crate) checked: Arc<OnceLock<Checked>>,
+}
+
+impl Connection {
+    /// A connection on which nothing was asked yet.
+    pub fn new(peer: SocketAddr, certificates: Arc<[CertificateDer<'static>]>) -> Connection {
+        Connection { peer, certificates, checked: Arc::default() }
+    }
 }
 
 /// What a stranger may use up.
@@ -152,7 +163,7 @@ async fn connect<S, B>(
         Ok(Err(error)) => return tracing::debug!(%peer, %error, "TLS handshake failed"),
         Err(_) => return tracing::debug!(%peer, "TLS handshake took too long"),
     };
-    let connection = Connection { peer, certificates: certificates_of(&stream) };
+    let connection = Connection::new(peer, certificates_of(&stream));
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(connection.clone());
         service.clone().oneshot(request)

@@ -225,6 +225,8 @@ fn a_mistake_in_a_file_names_its_line() {
         let message = parse_file(text).expect_err(text).to_string();
         assert!(message.contains(line) && message.contains(key), "{text:?}: {message}");
     }
+    let message = parse_file("secure-port: 1\nport: 2\n").expect_err("an unknown key").to_string();
+    assert_eq!(message, "line 2: unknown key `port`");
     assert_eq!(parse_file("# nothing\n\n").expect("an empty file"), Flags::default());
 }
 

@@ -1,5 +1,6 @@
 //! Who the server is and whom it believes: certificates, keys and tokens, from files or made by ourselves.
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -108,13 +109,16 @@ fn names(config: &Config) -> Vec<String> {
     if !config.bind_address.is_unspecified() {
         names.push(config.bind_address.to_string());
     }
-    names.extend(config.service_ranges.iter().filter_map(first_address));
+    names.extend(config.service_ranges.iter().filter_map(first_address).map(|ip| ip.to_string()));
     names
 }
 
-/// The address of the Service `kubernetes`.
-fn first_address(range: &IpNet) -> Option<String> {
-    range.hosts().next().map(|ip| ip.to_string())
+/// The address of the Service `kubernetes`: the one after the range's own.
+fn first_address(range: &IpNet) -> Option<IpAddr> {
+    match range.network() {
+        IpAddr::V4(ip) => u32::from(ip).checked_add(1).map(|ip| IpAddr::V4(ip.into())),
+        IpAddr::V6(ip) => u128::from(ip).checked_add(1).map(|ip| IpAddr::V6(ip.into())),
+    }
 }
 
 fn read(flag: &str, file: &Path) -> anyhow::Result<String> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use fairlead_api::{Failure, Kind};
+use fairlead_api::{Failure, Kind, Settings};
 use fairlead_server::audit::Audit;
 use fairlead_server::auth::rbac::{self, Attributes, Decision, Policy, Target, builtin};
 use fairlead_server::auth::{Authenticator, Objects, impersonation};
@@ -36,7 +36,12 @@ struct Shared {
 }
 
 impl Server {
-    pub(super) fn new(config: &Config, authenticator: Authenticator, audit: Option<Audit>) -> Server {
+    pub(super) fn new(
+        config: &Config,
+        _settings: Settings,
+        authenticator: Authenticator,
+        audit: Option<Audit>,
+    ) -> Server {
         let objects = builtin::objects();
         let policy = Policy::build(objects.iter().map(|(kind, object)| (*kind, object)));
         Server(Arc::new(Shared { authenticator, authorization: config.authorization, policy, _audit: audit }))

@@ -1,7 +1,7 @@
 //! Client certificates: the common name is the user, the organisations are the groups.
 //!
-//! The TLS handshake only proves that the client has the key; whether the certificate is good is asked here, for each
-//! request, so that one that has expired ends with a 401 even on an open connection, and not with a broken handshake.
+//! The TLS handshake only proves that the client has the key; whether the certificate is good is asked here, with the
+//! requests, so that one that has expired ends with a 401 even on an open connection, and not with a broken handshake.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,13 +50,29 @@ impl Authorities {
     /// Whom the connection's certificate names, if there is one.
     pub fn identify(&self, connection: &Connection, now: Timestamp) -> Result<Option<User>, Rejection> {
         let Some((leaf, chain)) = connection.certificates.split_first() else { return Ok(None) };
+        if let Some(checked) = connection.checked.get().filter(|checked| now.as_second() <= checked.until) {
+            return Ok(checked.user.clone());
+        }
         let seconds = u64::try_from(now.as_second()).unwrap_or_default();
-        let now = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
-        self.verifier
-            .verify_client_cert(leaf, chain, now)
-            .map_err(|error| Rejection::Certificate(error.to_string()))?;
-        user(leaf)
+        let at = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
+        self.verifier.verify_client_cert(leaf, chain, at).map_err(|error| Rejection::Certificate(error.to_string()))?;
+        let user = user(leaf)?;
+        let until = connection.certificates.iter().map(ends).min().unwrap_or_default();
+        let _ = connection.checked.set(Checked { user: user.clone(), until });
+        Ok(user)
     }
+}
+
+/// A certificate that was good when it was looked at.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    user: Option<User>,
+    /// When the first of its chain ends, in seconds since 1970.
+    until: i64,
+}
+
+fn ends(certificate: &CertificateDer<'_>) -> i64 {
+    X509Certificate::from_der(certificate).map_or(0, |(_, parsed)| parsed.validity().not_after.timestamp())
 }
 
 /// Whom a certificate names.

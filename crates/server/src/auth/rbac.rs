@@ -231,8 +231,12 @@ impl Policy {
         let groups = user.groups.iter().map(|group| Subject::Group(group.clone()));
         let mut places = BTreeSet::new();
         for subject in groups.chain([Subject::User(user.name.clone())]) {
-            let bound = self.subjects.get(&subject).into_iter().flatten();
-            places.extend(bound.filter(|(ns, _)| ns.is_empty() || ns == namespace));
+            let Some(bound) = self.subjects.get(&subject) else { continue };
+            // A group may be bound in thousands of namespaces: only two are looked at.
+            for scope in ["", namespace] {
+                let from = (scope.to_owned(), String::new());
+                places.extend(bound.range(from..).take_while(|(found, _)| found == scope));
+            }
         }
         places.into_iter().filter_map(|place| self.bindings.get(place).map(|binding| (place, &**binding)))
     }

@@ -180,6 +180,21 @@ async fn a_client_certificate_names_its_user_on_both_protocols() {
 }
 
 #[tokio::test]
+async fn a_certificate_that_ends_is_refused_on_an_open_connection() {
+    let house = house(Limits::default(), |_| async { (200, String::new()) }).await;
+    let ann = tls::certificates(&house.client("ann", "devs").certificate).expect("a certificate");
+    let authorities = Authorities::new(&house.renewal.client_authorities).expect("authorities");
+    let connection = Connection::new(house.address, ann.into());
+    let name = |later| {
+        let time = now() + jiff::SignedDuration::from_hours(later);
+        authorities.identify(&connection, time).map(|user| user.map(|user| user.name))
+    };
+    assert_eq!(name(0), Ok(Some("ann".to_owned())));
+    assert_eq!(name(1), Ok(Some("ann".to_owned())));
+    assert!(name(24 * 366).is_err());
+}
+
+#[tokio::test]
 async fn a_client_must_have_the_key_of_its_certificate() {
     let house = house(Limits::default(), |_| async { (200, "in".to_owned()) }).await;
     let (ann, bob) = (house.client("ann", "devs"), house.client("bob", "devs"));

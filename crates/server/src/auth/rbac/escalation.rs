@@ -8,41 +8,39 @@ use super::rule::quoted;
 use super::{Attributes, GROUP, Policy, Rule, Target};
 use crate::auth::User;
 
-/// Whether a user may write this role or binding, whose namespace (empty for the cluster's) is that of the URL. Other kinds
-/// may always be written. `old` is the object before an update.
-pub fn check(
-    policy: &Policy,
-    user: &User,
-    kind: &Kind,
-    namespace: &str,
-    object: &Value,
-    old: Option<&Value>,
-) -> Result<(), Failure> {
+/// A write that is about to happen.
+#[derive(Debug, Clone, Copy)]
+pub struct Write<'a> {
+    /// What is written.
+    pub kind: &'a Kind,
+    /// The namespace of the URL, empty at the cluster scope.
+    pub namespace: &'a str,
+    /// The object as it shall be.
+    pub object: &'a Value,
+    /// The object before an update.
+    pub old: Option<&'a Value>,
+}
+
+/// Whether a user may write this role or binding. Other kinds may always be written.
+pub fn check(policy: &Policy, user: &User, write: &Write<'_>) -> Result<(), Failure> {
+    let Write { kind, object, old, .. } = *write;
     if kind.group != GROUP || user.is_master() || old.is_some_and(|old| only_references_change(object, old)) {
         return Ok(());
     }
     let name = object.at("metadata").text("name");
     let refuse = |why: String| Failure::forbidden(About { group: GROUP, kind: kind.resource, name }, &why);
     match kind.kind {
-        "Role" | "ClusterRole" => check_role(policy, user, kind, namespace, object, old).map_err(refuse),
-        "RoleBinding" | "ClusterRoleBinding" => {
-            check_binding(policy, user, namespace, object).map_err(|mistake| match mistake {
-                Mistake::Escalation(why) => refuse(why),
-                Mistake::NoRole(failure) => failure,
-            })
-        }
+        "Role" | "ClusterRole" => check_role(policy, user, write).map_err(refuse),
+        "RoleBinding" | "ClusterRoleBinding" => check_binding(policy, user, write).map_err(|mistake| match mistake {
+            Mistake::Escalation(why) => refuse(why),
+            Mistake::NoRole(failure) => failure,
+        }),
         _ => Ok(()),
     }
 }
 
-fn check_role(
-    policy: &Policy,
-    user: &User,
-    kind: &Kind,
-    namespace: &str,
-    object: &Value,
-    old: Option<&Value>,
-) -> Result<(), String> {
+fn check_role(policy: &Policy, user: &User, write: &Write<'_>) -> Result<(), String> {
+    let Write { kind, namespace, object, old } = *write;
     let name = object.at("metadata").text("name");
     let target = Target::Resource { group: GROUP, resource: kind.resource, subresource: "", namespace, name };
     if policy.authorize(user, &Attributes { verb: "escalate", target }).allowed() {
@@ -62,7 +60,8 @@ enum Mistake {
     NoRole(Failure),
 }
 
-fn check_binding(policy: &Policy, user: &User, namespace: &str, object: &Value) -> Result<(), Mistake> {
+fn check_binding(policy: &Policy, user: &User, write: &Write<'_>) -> Result<(), Mistake> {
+    let Write { namespace, object, .. } = *write;
     let role = object.at("roleRef");
     let (kind, name) = (role.text("kind"), role.text("name"));
     let (resource, singular, rules) = match kind {

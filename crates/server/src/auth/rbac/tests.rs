@@ -275,7 +275,8 @@ fn a_rules_review_lists_what_holds_in_the_namespace() {
 #[track_caller]
 fn check_write(policy: &Policy, user: &User, (kind, object): &(&'static Kind, Value), expected: Result<(), &str>) {
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
-    let found = escalation::check(policy, user, kind, namespace, object, None).map_err(|failure| failure.message);
+    let found = escalation::check(policy, user, &escalation::Write { kind, namespace, object, old: None })
+        .map_err(|failure| failure.message);
     assert_eq!(found, expected.map_err(str::to_owned));
 }
 
