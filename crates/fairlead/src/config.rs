@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
+use fairlead_server::Authorization;
 use fairlead_server::audit;
 use fairlead_server::auth::Anonymous;
 use fairlead_server::serve::in_flight::Bounds;
@@ -89,15 +90,6 @@ pub(crate) struct Etcd {
     pub(crate) ca_file: Option<PathBuf>,
     /// Our certificate and key.
     pub(crate) client_files: Option<(PathBuf, PathBuf)>,
-}
-
-/// Who decides what is allowed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Authorization {
-    /// Nobody: everything is allowed to everybody who is known.
-    AlwaysAllow,
-    /// Roles and bindings.
-    Rbac,
 }
 
 /// The form of logs.

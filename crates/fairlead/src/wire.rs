@@ -9,9 +9,11 @@ use std::time::Instant;
 
 use anyhow::Context;
 use fairlead_api::Settings;
+use fairlead_api::{Kind, kinds};
 use fairlead_server::audit::Audit;
 use fairlead_server::serve::in_flight::InFlight;
 use fairlead_server::serve::{self, Limits, kubeconfig};
+use fairlead_server::{Admission, Options, Server};
 use jiff::Timestamp;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -22,7 +24,7 @@ use crate::config::Config;
 use identity::Identity;
 
 mod identity;
-mod placeholder;
+mod store;
 #[cfg(test)]
 mod tests;
 
@@ -53,7 +55,9 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
         Audit::open(options).with_context(|| format!("--audit-log-path: {path}"))
     });
     let audit = audit.transpose()?;
-    let service = placeholder::Server::new(&config, settings(&config), identity.authenticator(&config)?, audit);
+    let store = store::open(&config).await?;
+    let authenticator = identity.authenticator(&config)?;
+    let service = Server::new(store, options(&config, address)?, authenticator, audit, stop.clone()).await?;
     let service = InFlight::new(service, config.in_flight);
 
     let pair = identity.renewal.pair(Timestamp::now())?;
@@ -81,6 +85,35 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
 }
 
 /// What the rules of objects depend on.
+fn options(config: &Config, address: SocketAddr) -> anyhow::Result<Options> {
+    let wants = |plugin: &str| config.admission_enabled.iter().any(|enabled| enabled == plugin);
+    Ok(Options {
+        settings: settings(config),
+        extra_kinds: extra_kinds(config)?,
+        admission: Admission {
+            deny_external_ips: wants("DenyServiceExternalIPs"),
+            external_ip_ranges: config.external_ip_ranges.clone(),
+        },
+        advertise: address,
+        authorization: config.authorization,
+        request_timeout: config.request_timeout,
+    })
+}
+
+/// Kinds that are served only when asked for: by `--runtime-config`, or by the gate they came with.
+fn extra_kinds(config: &Config) -> anyhow::Result<Vec<&'static Kind>> {
+    let optional = kinds::OPTIONAL;
+    for (name, _) in &config.runtime_config {
+        let known = optional.iter().chain(kinds::KINDS).any(|kind| kind.api_version() == *name);
+        anyhow::ensure!(known, "--runtime-config: {name} is not an API version this server knows");
+    }
+    let asked = |kind: &Kind| {
+        let wish = config.runtime_config.iter().find(|(name, _)| *name == kind.api_version());
+        wish.map_or(config.gates.on("ServiceTopology"), |(_, on)| *on)
+    };
+    Ok(optional.iter().copied().filter(|kind| asked(kind)).collect())
+}
+
 fn settings(config: &Config) -> Settings {
     Settings {
         service_ranges: config.service_ranges.clone(),
@@ -132,10 +165,10 @@ fn stop_on_signal(stop: CancellationToken) -> anyhow::Result<()> {
 
 /// Copies the embedded store into a file.
 pub(crate) fn backup(config: &Config, file: &Path) -> anyhow::Result<()> {
-    placeholder::store(config).with_context(|| format!("backup to {}", file.display()))
+    store::backup(config, file)
 }
 
 /// Makes the embedded store from a copy.
 pub(crate) fn restore(config: &Config, file: &Path) -> anyhow::Result<()> {
-    placeholder::store(config).with_context(|| format!("restore from {}", file.display()))
+    store::restore(config, file)
 }

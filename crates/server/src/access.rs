@@ -110,7 +110,8 @@ impl Access {
             return Ok(());
         }
         self.with_policy(|policy| {
-            rbac::escalation::check(policy, user, target.kind, &target.namespace, object, old)
+            let write = rbac::escalation::Write { kind: target.kind, namespace: &target.namespace, object, old };
+            rbac::escalation::check(policy, user, &write)
         })
     }
 
