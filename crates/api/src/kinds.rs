@@ -222,7 +222,7 @@ pub static POD: Kind = Kind {
     short_names: &["po"],
     categories: &["all"],
     subresources: &[Subresource::Binding, Subresource::Status],
-    traits: Traits { delete_returns_object: true, generation: true, ..Traits::PLAIN },
+    traits: Traits { delete_returns_object: true, ..Traits::PLAIN },
     ..kind("Pod", "pods", &schema::pod::POD)
 };
 

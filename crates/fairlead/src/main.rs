@@ -1,1 +1,42 @@
-fn main() {}
+//! The program: reads the command line, and does what it says.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Parser;
+
+use cli::{Cli, Command};
+use config::Environment;
+
+mod cli;
+mod config;
+mod gates;
+mod logs;
+mod wire;
+
+fn main() -> ExitCode {
+    match run(Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "fairlead: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: Cli) -> anyhow::Result<()> {
+    let environment = Environment::read();
+    match cli.command {
+        Command::Up(flags) | Command::Server(flags) => {
+            let config = config::load(*flags, &environment)?;
+            logs::start(config.log_format, config.log_level);
+            let runtime =
+                tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting threads")?;
+            runtime.block_on(wire::run(config))
+        }
+        Command::Backup { file, flags } => wire::backup(&config::load(*flags, &environment)?, &file),
+        Command::Restore { file, flags } => wire::restore(&config::load(*flags, &environment)?, &file),
+        Command::Version => Ok(writeln!(std::io::stdout(), "fairlead {}", env!("CARGO_PKG_VERSION"))?),
+    }
+}

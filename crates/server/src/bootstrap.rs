@@ -1,5 +1,5 @@
 //! What every cluster has from its first moment: the namespaces, the default ServiceCIDR, and the `kubernetes` Service that
-//! leads to the API servers. Made if missing, brought up to date if this server's address changed.
+//! leads to the API servers, the built-in roles. Made if missing, brought up to date if this server's address changed.
 
 use fairlead_api::{Failure, Kind, Look, kinds};
 use serde_json::{Value, json};
@@ -19,7 +19,11 @@ pub(crate) async fn run(server: &Inner) -> Result<(), Failure> {
     ensure(server, &kinds::SERVICE_CIDR, service_cidr(server)).await?;
     ensure(server, &kinds::SERVICE, service(server)).await?;
     keep(server, &kinds::ENDPOINTS, endpoints(server)).await?;
-    keep(server, &kinds::ENDPOINT_SLICE, slice(server)).await
+    keep(server, &kinds::ENDPOINT_SLICE, slice(server)).await?;
+    for (kind, role) in crate::auth::rbac::builtin::objects() {
+        ensure(server, kind, role).await?;
+    }
+    Ok(())
 }
 
 fn service_cidr(server: &Inner) -> Value {
@@ -123,5 +127,5 @@ fn request<'a>(server: &'a Inner, target: &'a Target) -> write::Request<'a> {
         field_validation: FieldValidation::Ignore,
         force: false,
     };
-    write::Request { server, target, options, warnings: Vec::new(), how: write::How::Replace }
+    write::Request { server, target, user: None, options, warnings: Vec::new(), how: write::How::Replace }
 }

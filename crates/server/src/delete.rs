@@ -127,8 +127,7 @@ pub(crate) async fn delete(server: &Inner, target: &Target, options: &DeleteOpti
 
 /// Namespaces the cluster cannot be without.
 fn protect(target: &Target) -> Result<(), Failure> {
-    let vital = matches!(target.name.as_str(), "default" | "kube-system" | "kube-public");
-    if target.kind.resource == "namespaces" && vital {
+    if target.kind.resource == "namespaces" && kinds::namespace::KEPT.contains(&target.name.as_str()) {
         return Err(Failure::forbidden(subject(target), "this namespace may not be deleted"));
     }
     Ok(())
@@ -210,7 +209,7 @@ fn fate(kind: &'static Kind, old: &Value, options: &DeleteOptions) -> Fate {
     let waits = !object.at("metadata").list("finalizers").is_empty();
     match kind.resource {
         "pods" => return pod_fate(object, waits, options),
-        "namespaces" => return namespace_fate(object, waits),
+        "namespaces" => return namespace_fate(object),
         _ => {}
     }
     if !waits {
@@ -266,18 +265,9 @@ fn pod_fate(mut object: Value, waits: bool, options: &DeleteOptions) -> Fate {
 }
 
 /// A Namespace goes when its content has gone.
-fn namespace_fate(mut object: Value, waits: bool) -> Fate {
-    mark_namespace(&mut object);
-    if waits || !object.at("spec").list("finalizers").is_empty() { Fate::Marked(object) } else { Fate::Gone(object) }
-}
-
-fn mark_namespace(object: &mut Value) {
-    if object.at("metadata").text("deletionTimestamp").is_empty() {
-        let metadata = object.map_mut("metadata");
-        metadata.insert("deletionTimestamp".to_owned(), clock::now().into());
-        schema::meta::OBJECT_META.arrange(metadata);
-    }
-    object.map_mut("status").insert("phase".to_owned(), "Terminating".into());
+fn namespace_fate(mut object: Value) -> Fate {
+    kinds::namespace::terminate(&mut object, &clock::now());
+    if kinds::namespace::is_finalized(&object) { Fate::Gone(object) } else { Fate::Marked(object) }
 }
 
 /// What goes with an object: a Service gives back its addresses and ports, and takes its Endpoints with it.

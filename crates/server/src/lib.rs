@@ -3,21 +3,29 @@
 //! A request is routed (`route`), its answer's form is settled (`negotiate`), the client is known and allowed (`auth`), and
 //! one of `read`, `watch`, `write`, `patch`, `delete` does the work on the store. Nothing here knows which store it is.
 
+use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Instant;
+use std::task::Poll;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use fairlead_api::kinds::{self, Verb};
 use fairlead_api::{Failure, Kind, Settings};
 use fairlead_store::Backend;
+use futures_util::future::BoxFuture;
 use http::header::{HeaderName, HeaderValue, USER_AGENT};
 use http::request::Parts;
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use jiff::Timestamp;
 use thiserror::Error;
+use tokio_util::sync::CancellationToken;
 
+mod access;
 mod admission;
 mod allocate;
+pub mod audit;
+pub mod auth;
 mod body;
 mod bootstrap;
 mod clock;
@@ -35,15 +43,18 @@ mod read;
 mod reply;
 mod review;
 mod route;
+pub mod serve;
 mod table;
 mod watch;
 mod write;
 mod yaml;
 
+pub use access::Authorization;
 pub use admission::Admission;
 pub use object::read_foreign;
 pub use reply::Body;
 
+use access::Sender;
 use negotiate::{Asked, Form};
 use options::{ListOptions, Query, WriteKind, WriteOptions};
 use reply::Reply;
@@ -51,7 +62,7 @@ use route::{Route, Target};
 use write::How;
 
 /// What an administrator chose.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Options {
     /// What the rules depend on.
     pub settings: Settings,
@@ -61,6 +72,10 @@ pub struct Options {
     pub admission: Admission,
     /// Where clients reach this server: the endpoint of the `kubernetes` Service.
     pub advertise: std::net::SocketAddr,
+    /// Who decides what is allowed.
+    pub authorization: Authorization,
+    /// How long a request may take; watches may take longer.
+    pub request_timeout: Duration,
 }
 
 /// Why a server could not start.
@@ -81,6 +96,10 @@ pub struct Server {
 pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Backend>,
     pub(crate) options: Options,
+    pub(crate) access: Arc<access::Access>,
+    audit: Option<audit::Audit>,
+    /// Ends watches when the program ends.
+    pub(crate) stop: CancellationToken,
     pub(crate) kinds: Vec<&'static Kind>,
     pub(crate) documents: documents::Documents,
     pub(crate) metrics: metrics::Metrics,
@@ -92,11 +111,22 @@ pub(crate) struct Inner {
 
 impl Server {
     /// A server on a store. Makes what every cluster has (namespaces, the `kubernetes` Service, the ServiceCIDR).
-    pub async fn new(store: Arc<dyn Backend>, options: Options) -> Result<Server, Error> {
+    /// Knows its clients by `authenticator`, and writes to `audit` if there is one. Watches end with `stop`.
+    pub async fn new(
+        store: Arc<dyn Backend>,
+        options: Options,
+        authenticator: auth::Authenticator,
+        audit: Option<audit::Audit>,
+        stop: CancellationToken,
+    ) -> Result<Server, Error> {
         let kinds: Vec<_> = kinds::KINDS.iter().copied().chain(options.extra_kinds.iter().copied()).collect();
         let addresses =
             allocate::Addresses::follow(store.clone()).await.map_err(|error| Error::Bootstrap(error.to_string()))?;
+        let access = Arc::new(access::Access::new(authenticator, options.authorization, store.clone()));
         let inner = Inner {
+            access,
+            audit,
+            stop,
             store,
             addresses,
             documents: documents::Documents::new(&kinds, &options.settings, options.advertise),
@@ -105,7 +135,9 @@ impl Server {
             metrics: metrics::Metrics::default(),
             node_ports: Arc::default(),
         };
-        bootstrap::run(&inner).await.map_err(|failure| Error::Bootstrap(failure.message))?;
+        let failed = |failure: Failure| Error::Bootstrap(failure.message);
+        bootstrap::run(&inner).await.map_err(failed)?;
+        inner.access.follow().await.map_err(failed)?;
         Ok(Server { inner: Arc::new(inner) })
     }
 
@@ -115,19 +147,43 @@ impl Server {
         B: http_body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let started = Instant::now();
+        let (started, received) = (Instant::now(), Timestamp::now());
         let (parts, body) = request.into_parts();
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let route = route::route(&route::percent_decode(parts.uri.path()), &self.inner.kinds);
         let labels = metrics::Labels::of(&parts.method, &route, &query);
-        let mut call = Call { server: &self.inner, parts: &parts, query: &query, warnings: Vec::new() };
-        let mut response = match call.answer(route, body).await {
-            Ok(response) => response,
-            Err(failure) => reply::failure(&failure, negotiate::fallback(&parts.headers, query.get("pretty"))),
-        };
+        let mut call = Call { server: &self.inner, parts: &parts, query: &query, warnings: Vec::new(), sender: None };
+        let answer = call.answer(&route, body).await;
+        let failed = answer.as_ref().err().map(|failure| (failure.reason, failure.message.clone()));
+        let mut response = answer.unwrap_or_else(|failure| {
+            reply::failure(&failure, negotiate::fallback(&parts.headers, query.get("pretty")))
+        });
         add_warnings(&mut response, &call.warnings);
-        self.inner.metrics.request(labels, response.status(), started.elapsed());
+        let code = response.status();
+        self.inner.metrics.request(labels, code, started.elapsed());
+        if let Some(audit) = &self.inner.audit {
+            call.audit(audit, &route, code.as_u16(), failed, received);
+        }
         response
+    }
+}
+
+impl<B> tower::Service<Request<B>> for Server
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _context: &mut std::task::Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let server = self.clone();
+        Box::pin(async move { Ok(server.handle(request).await) })
     }
 }
 
@@ -137,44 +193,80 @@ struct Call<'a> {
     parts: &'a Parts,
     query: &'a Query,
     warnings: Vec<String>,
+    /// Known once authentication went well.
+    sender: Option<Sender>,
 }
 
 impl Call<'_> {
-    async fn answer<B>(&mut self, route: Route, body: B) -> Result<Response<Body>, Failure>
+    async fn answer<B>(&mut self, route: &Route, body: B) -> Result<Response<Body>, Failure>
     where
         B: http_body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        let sender = self.server.access.sender(self.parts).await?;
+        self.sender = Some(sender.clone());
+        let wish = access::Wish::of(self.parts, route, self.query);
+        self.server.access.authorize(sender.user(), &wish.attributes())?;
         match route {
-            Route::Path(path) => health::answer(self.server, &path, self.parts, self.query)
-                .unwrap_or_else(|| documents::answer(self.server, &path, self.parts)),
-            Route::Discovery(wanted) => documents::discovery(self.server, &wanted, self.parts, self.query),
+            Route::Path(path) => health::answer(self.server, path, self.parts, self.query)
+                .unwrap_or_else(|| documents::answer(self.server, path, self.parts)),
+            Route::Discovery(wanted) => documents::discovery(self.server, wanted, self.parts, self.query),
             Route::UnknownResource => Err(unknown_resource()),
             Route::Resource(target) => {
                 self.warnings.extend(target.kind.traits.deprecation.map(str::to_owned));
-                self.resource(target, body).await
+                self.resource(target, sender.user(), body).await
             }
         }
     }
 
-    async fn resource<B>(&mut self, target: Target, body: B) -> Result<Response<Body>, Failure>
+    fn audit(
+        &self,
+        audit: &audit::Audit,
+        route: &Route,
+        code: u16,
+        failed: Option<(&'static str, String)>,
+        received: Timestamp,
+    ) {
+        let anonymous = Sender { real: auth::User::anonymous(), impersonated: None };
+        let sender = self.sender.as_ref().unwrap_or(&anonymous);
+        let wish = access::Wish::of(self.parts, route, self.query);
+        let uri = self.parts.uri.to_string();
+        let connection = self.parts.extensions.get::<serve::Connection>();
+        audit.log(&audit::Event {
+            id: &uuid::Uuid::new_v4().to_string(),
+            uri: &uri,
+            verb: wish.verb(),
+            user: &sender.real,
+            impersonated: sender.impersonated.as_ref(),
+            source: connection.map(|connection| connection.peer.ip()),
+            user_agent: self.user_agent(),
+            object: audit_object(route),
+            code,
+            failure: failed.as_ref().map(|(reason, message)| (*reason, message.as_str())),
+            annotations: &[("authorization.k8s.io/decision", if code == 403 { "forbid" } else { "allow" })],
+            received,
+            answered: Timestamp::now(),
+        });
+    }
+
+    async fn resource<B>(&mut self, target: &Target, user: &auth::User, body: B) -> Result<Response<Body>, Failure>
     where
         B: http_body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let operation = Operation::of(&self.parts.method, &target)?;
+        let operation = Operation::of(&self.parts.method, target)?;
         match operation {
-            Operation::List => return self.list(&target).await,
-            Operation::Proxy => return proxy::proxy(self.server, &target, self.parts, body).await,
+            Operation::List => return self.list(target).await,
+            Operation::Proxy => return proxy::proxy(self.server, target, self.parts, body).await,
             _ => {}
         }
         let form = negotiate::negotiate(&self.parts.headers, self.query.get("pretty"), operation.asked())?;
         let include = self.include()?;
         let reply = match operation {
-            Operation::Get => read::get(&*self.server.store, &target, self.query.text("resourceVersion")).await?,
+            Operation::Get => read::get(&*self.server.store, target, self.query.text("resourceVersion")).await?,
             _ => {
                 let bytes = collect(body).await?;
-                self.write(operation, &target, &bytes).await?
+                self.write(operation, target, user, &bytes).await?
             }
         };
         reply::render(reply, form, include, clock::seconds())
@@ -187,21 +279,27 @@ impl Call<'_> {
         let form = negotiate::negotiate(&self.parts.headers, self.query.get("pretty"), asked)?;
         let include = self.include()?;
         if options.watch {
-            return watch::watch(self.server.store.clone(), target, &options, form, include).await;
+            return watch::watch(self.server, target, &options, form, include).await;
         }
         let reply = read::list(&*self.server.store, target, &options).await?;
         reply::render(reply, form, include, clock::seconds())
     }
 
-    async fn write(&mut self, operation: Operation, target: &Target, bytes: &[u8]) -> Result<Reply, Failure> {
+    async fn write(
+        &mut self,
+        operation: Operation,
+        target: &Target,
+        user: &auth::User,
+        bytes: &[u8],
+    ) -> Result<Reply, Failure> {
         let media = negotiate::content_type(&self.parts.headers);
         match operation {
-            Operation::Create => self.create(target, bytes, media).await,
-            Operation::Update => self.update(target, bytes, media).await,
+            Operation::Create => self.create(target, user, bytes, media).await,
+            Operation::Update => self.update(target, user, bytes, media).await,
             Operation::Patch => {
                 let kind = patch::PatchType::parse(media)?;
                 let options = kind.options(self.query, self.user_agent())?;
-                let mut request = self.request(target, options, kind.how());
+                let mut request = self.request(target, user, options, kind.how());
                 let reply = patch::patch(&mut request, kind, bytes).await;
                 let warnings = request.warnings;
                 self.warnings.extend(warnings);
@@ -217,39 +315,45 @@ impl Call<'_> {
                 delete::delete_collection(self.server, target, &list, &options).await
             }
             Operation::Bind => pods::bind(self.server, target, bytes, media, self.query).await,
-            Operation::Review => review::review(self.server, target, bytes, media).await,
+            Operation::Review => review::review(self.server, user, target, bytes, media).await,
             Operation::Log => pods::log(self.server, target).await,
             Operation::Get | Operation::List | Operation::Proxy => Err(not_allowed()),
         }
     }
 
-    async fn create(&mut self, target: &Target, bytes: &[u8], media: &str) -> Result<Reply, Failure> {
+    async fn create(&mut self, target: &Target, user: &auth::User, bytes: &[u8], media: &str) -> Result<Reply, Failure> {
         let options = WriteOptions::parse(self.query, WriteKind::Create, self.user_agent())?;
         let expected = body::Expected::object(target.kind);
         let decoded = body::decode(bytes, media, &expected, options.field_validation, &self.server.options.settings)?;
         self.warnings.extend(decoded.warnings);
-        let mut request = self.request(target, options, How::Replace);
+        let mut request = self.request(target, user, options, How::Replace);
         let reply = request.create(decoded.value).await;
         let warnings = request.warnings;
         self.warnings.extend(warnings);
         reply
     }
 
-    async fn update(&mut self, target: &Target, bytes: &[u8], media: &str) -> Result<Reply, Failure> {
+    async fn update(&mut self, target: &Target, user: &auth::User, bytes: &[u8], media: &str) -> Result<Reply, Failure> {
         let options = WriteOptions::parse(self.query, WriteKind::Update, self.user_agent())?;
         let expected = body::Expected::object(target.kind);
         let decoded = body::decode(bytes, media, &expected, options.field_validation, &self.server.options.settings)?;
         self.warnings.extend(decoded.warnings);
         patch::check_name(&decoded.value, &target.name)?;
-        let mut request = self.request(target, options, How::Replace);
+        let mut request = self.request(target, user, options, How::Replace);
         let reply = request.replace(decoded.value).await;
         let warnings = request.warnings;
         self.warnings.extend(warnings);
         reply
     }
 
-    fn request<'b>(&'b self, target: &'b Target, options: WriteOptions, how: How) -> write::Request<'b> {
-        write::Request { server: self.server, target, options, warnings: Vec::new(), how: how }
+    fn request<'b>(
+        &'b self,
+        target: &'b Target,
+        user: &'b auth::User,
+        options: WriteOptions,
+        how: How,
+    ) -> write::Request<'b> {
+        write::Request { server: self.server, target, user: Some(user), options, warnings: Vec::new(), how }
     }
 
     fn include(&self) -> Result<table::Include, Failure> {
@@ -261,6 +365,21 @@ impl Call<'_> {
     fn user_agent(&self) -> &str {
         negotiate::text(&self.parts.headers, USER_AGENT)
     }
+}
+
+/// The object of an audit event.
+fn audit_object(route: &Route) -> serde_json::Value {
+    let Route::Resource(target) = route else { return serde_json::Value::Null };
+    let fields = [
+        ("resource", target.kind.resource),
+        ("namespace", target.namespace.as_str()),
+        ("name", target.name.as_str()),
+        ("apiGroup", target.kind.group),
+        ("apiVersion", target.kind.version),
+        ("subresource", target.subresource.as_str()),
+    ];
+    let given = fields.into_iter().filter(|(_, value)| !value.is_empty());
+    given.map(|(name, value)| (name.to_owned(), value.into())).collect::<serde_json::Map<_, _>>().into()
 }
 
 /// What a request does with its target.

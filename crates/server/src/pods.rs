@@ -21,7 +21,7 @@ pub(crate) async fn bind(
     let expected = Expected::message("Binding", "v1", &schema::core::BINDING);
     let binding = body::decode(bytes, media, &expected, options.field_validation, &server.options.settings)?.value;
     let pod = Target { subresource: "binding".to_owned(), ..target.clone() };
-    let mut request = write::Request { server, target: &pod, options, warnings: Vec::new(), how: write::How::Patch };
+    let mut request = write::Request { server, target: &pod, user: None, options, warnings: Vec::new(), how: write::How::Patch };
     request
         .update(|live, _| {
             let Some(live) = live else { return Err(Failure::not_found(crate::read::subject(target))) };

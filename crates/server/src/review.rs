@@ -1,12 +1,124 @@
-//! Questions that are posted and answered, not stored: who am I, may I, is this token good.
+//! Questions that are posted and answered, not stored: who am I, may I, is this token good; and tokens for ServiceAccounts.
 
-use fairlead_api::Failure;
+use fairlead_api::status::Subject;
+use fairlead_api::{Failure, Look, Path, schema};
+use fairlead_api::field::FieldError;
+use jiff::Timestamp;
+use serde_json::{Value, json};
 
-use crate::Inner;
+use crate::auth::User;
+use crate::auth::rbac::{Attributes, Decision, Target as About};
+use crate::body::{self, Expected};
+use crate::options::FieldValidation;
 use crate::reply::Reply;
 use crate::route::Target;
+use crate::{Inner, clock};
 
-/// Answers a review.
-pub(crate) async fn review(_server: &Inner, _target: &Target, _bytes: &[u8], _media: &str) -> Result<Reply, Failure> {
-    Err(crate::not_allowed())
+/// Answers a question.
+pub(crate) async fn review(
+    server: &Inner,
+    user: &User,
+    target: &Target,
+    bytes: &[u8],
+    media: &str,
+) -> Result<Reply, Failure> {
+    if target.subresource == "token" {
+        return token(server, target, bytes, media).await;
+    }
+    let expected = Expected::object(target.kind);
+    let mut object = body::decode(bytes, media, &expected, FieldValidation::Ignore, &server.options.settings)?.value;
+    let spec = object.at("spec").clone();
+    let status = match target.kind.kind {
+        "SelfSubjectReview" => json!({"userInfo": user.info()}),
+        "TokenReview" => server.access.authenticator.review(&spec, &*server.access, Timestamp::now()).await?,
+        "SelfSubjectRulesReview" => server.access.rules_review(user, spec.text("namespace")),
+        "SelfSubjectAccessReview" => may(server, user, &spec, "SelfSubjectAccessReview")?,
+        "LocalSubjectAccessReview" => {
+            same_namespace(&spec, target)?;
+            may(server, &subject_of(&spec)?, &spec, "LocalSubjectAccessReview")?
+        }
+        _ => may(server, &subject_of(&spec)?, &spec, "SubjectAccessReview")?,
+    };
+    object.set("status", status);
+    object.map_mut("metadata").insert("creationTimestamp".to_owned(), Value::Null);
+    Ok(Reply::document(201, object))
+}
+
+/// The status of an access review.
+fn may(server: &Inner, user: &User, spec: &Value, kind: &'static str) -> Result<Value, Failure> {
+    let (resource, path) = (spec.at("resourceAttributes"), spec.at("nonResourceAttributes"));
+    let target = match (resource.is_object(), path.is_object()) {
+        (true, false) => About::Resource {
+            group: resource.text("group"),
+            resource: resource.text("resource"),
+            subresource: resource.text("subresource"),
+            namespace: resource.text("namespace"),
+            name: resource.text("name"),
+        },
+        (false, true) => About::Path(path.text("path")),
+        (both, _) => {
+            let at = Path::new("spec").child("resourceAttributes");
+            let why = if both {
+                "cannot be specified in combination with resourceAttributes"
+            } else {
+                "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+            };
+            let error = FieldError::invalid(&at, resource, why);
+            return Err(Failure::invalid(Subject { group: "authorization.k8s.io", kind, name: "" }, &vec![error]));
+        }
+    };
+    let verb = if resource.is_object() { resource.text("verb") } else { path.text("verb") };
+    let mut status = json!({"allowed": false});
+    match server.access.decide(user, &Attributes { verb, target }) {
+        Decision::Allow { reason } => {
+            status.set("allowed", true);
+            set_reason(&mut status, reason);
+        }
+        Decision::Deny { reason } => set_reason(&mut status, reason),
+    }
+    Ok(status)
+}
+
+fn set_reason(status: &mut Value, reason: String) {
+    if !reason.is_empty() {
+        status.set("reason", reason);
+    }
+}
+
+/// The user an access review asks about.
+fn subject_of(spec: &Value) -> Result<User, Failure> {
+    let groups: Vec<String> = spec.texts("groups").into_iter().map(str::to_owned).collect();
+    if spec.text("user").is_empty() && groups.is_empty() {
+        let error = FieldError::invalid(&Path::new("spec").child("user"), "", "at least one of user or group must be specified");
+        let subject = Subject { group: "authorization.k8s.io", kind: "SubjectAccessReview", name: "" };
+        return Err(Failure::invalid(subject, &vec![error]));
+    }
+    Ok(User { name: spec.text("user").to_owned(), uid: spec.text("uid").to_owned(), groups, ..User::default() })
+}
+
+fn same_namespace(spec: &Value, target: &Target) -> Result<(), Failure> {
+    let asked = spec.at("resourceAttributes").text("namespace");
+    if asked == target.namespace {
+        return Ok(());
+    }
+    Err(Failure::bad_request(format!(
+        "spec.resourceAttributes.namespace must match namespace: {asked} does not match {}",
+        target.namespace
+    )))
+}
+
+/// A token for a ServiceAccount.
+async fn token(server: &Inner, target: &Target, bytes: &[u8], media: &str) -> Result<Reply, Failure> {
+    let expected =
+        Expected::message("TokenRequest", "authentication.k8s.io/v1", &schema::authentication::TOKEN_REQUEST);
+    let request = body::decode(bytes, media, &expected, FieldValidation::Ignore, &server.options.settings)?.value;
+    let Some(tokens) = &server.access.authenticator.accounts else {
+        return Err(Failure::new(503, "ServiceUnavailable", "this server issues no tokens"));
+    };
+    let id = uuid::Uuid::new_v4().to_string();
+    let account = (target.namespace.as_str(), target.name.as_str());
+    let mut answer = tokens.answer(&*server.access, account, &request, Timestamp::now(), &id).await?;
+    let created = answer.map_mut("metadata");
+    created.entry("creationTimestamp").or_insert_with(|| clock::now().into());
+    Ok(Reply::document(201, answer))
 }

@@ -14,13 +14,14 @@ use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use serde_json::{Value, json};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use crate::negotiate::{Form, Media, Shape};
 use crate::options::{ListOptions, revision};
 use crate::read::{Filter, too_old_or_unavailable, unavailable, wait_for};
 use crate::reply::{self, Body};
 use crate::route::Target;
-use crate::{object, table};
+use crate::{Inner, object, table};
 
 /// How often a quiet watch says how far it has got.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
@@ -29,7 +30,7 @@ const MIN_DURATION_SECONDS: u64 = 1800;
 
 /// Opens a watch. Mistakes are answered at once; the stream itself never fails, it ends.
 pub(crate) async fn watch(
-    store: Arc<dyn Backend>,
+    server: &Inner,
     target: &Target,
     options: &ListOptions,
     form: Form,
@@ -50,9 +51,10 @@ pub(crate) async fn watch(
         deadline: Instant::now() + Duration::from_secs(seconds),
         next_bookmark: Instant::now() + BOOKMARK_EVERY,
         ready: VecDeque::new(),
+        stop: server.stop.clone(),
         ended: false,
     };
-    stream.open(&*store, &prefix, options).await?;
+    stream.open(&*server.store, &prefix, options).await?;
     Ok(stream.respond())
 }
 
@@ -88,6 +90,7 @@ struct Stream {
     deadline: Instant,
     next_bookmark: Instant,
     ready: VecDeque<Bytes>,
+    stop: CancellationToken,
     ended: bool,
 }
 
@@ -172,6 +175,7 @@ impl Stream {
                 self.encoder.bookmark(&mut out, watch.progress(), false);
             }
             () = tokio::time::sleep_until(self.deadline) => self.ended = true,
+            () = self.stop.cancelled() => self.ended = true,
         }
         if !out.is_empty() {
             self.ready.push_back(out.freeze());

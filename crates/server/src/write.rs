@@ -9,11 +9,12 @@ use bytes::Bytes;
 use fairlead_api::field::FieldErrors;
 use fairlead_api::managed::{self, Writer};
 use fairlead_api::status::Subject;
-use fairlead_api::{Failure, Kind, Look, validation};
+use fairlead_api::{Failure, Kind, Look, kinds, validation};
 use fairlead_store::{Guard, Outcome, Revision, Txn, Write};
 use serde_json::{Value, json};
 
 use crate::allocate::{self, Allocation};
+use crate::auth::User;
 use crate::options::{WriteOptions, revision};
 use crate::read::{subject, unavailable};
 use crate::reply::Reply;
@@ -29,6 +30,8 @@ const NAME_ATTEMPTS: usize = 8;
 pub(crate) struct Request<'a> {
     pub(crate) server: &'a Inner,
     pub(crate) target: &'a Target,
+    /// Who writes; nobody when the server writes for itself.
+    pub(crate) user: Option<&'a User>,
     pub(crate) options: WriteOptions,
     /// Sent back as Warning headers.
     pub(crate) warnings: Vec<String>,
@@ -205,7 +208,7 @@ impl Request<'_> {
             let allocation = self.prepare_update(&mut new, &old).await?;
             self.check_update(&new, &old)?;
             managed::keep_times(&old, &mut new);
-            let mut notes = (self.kind().rules.warnings)(&new, Some(&old), &self.server.options.settings);
+            let mut notes = self.update_warnings(&new, &old);
             notes.splice(0..0, warnings);
             let draft = object::encode(&new);
             if self.options.dry_run {
@@ -276,14 +279,7 @@ impl Request<'_> {
             // Binding changes what no other write may: the node.
             "binding" => Ok(Allocation::default()),
             "finalize" => {
-                let finalizers = new.at("spec").at("finalizers").clone();
-                let version = new.at("metadata").at("resourceVersion").clone();
-                let booked = new.at("metadata").at("managedFields").clone();
-                *new = old.clone();
-                new.map_mut("metadata").insert("resourceVersion".to_owned(), version);
-                new.map_mut("metadata").insert("managedFields".to_owned(), booked);
-                new.map_mut("spec").insert("finalizers".to_owned(), finalizers);
-                *new = canonical(self.stored(), new.take());
+                kinds::namespace::prepare_finalize(new, old);
                 Ok(Allocation::default())
             }
             _ => {
@@ -306,10 +302,18 @@ impl Request<'_> {
         let errors = match self.target.subresource.as_str() {
             "" => validation::update(self.kind(), new, old, settings),
             "status" => validation::update_status(self.kind(), new, old, settings),
-            // Finalizing and binding change one field, checked where it is changed.
+            "finalize" => kinds::namespace::validate_finalize(new),
+            // Binding changes one field, checked where it is changed.
             _ => FieldErrors::new(),
         };
         self.invalid(new, errors)
+    }
+
+    fn update_warnings(&self, new: &Value, old: &Value) -> Vec<String> {
+        if self.target.subresource == "status" && self.kind().resource == "services" {
+            return kinds::service::status_warnings(new);
+        }
+        (self.kind().rules.warnings)(new, Some(old), &self.server.options.settings)
     }
 
     /// The namespace of the object is that of the URL.
@@ -363,6 +367,9 @@ impl Request<'_> {
 
     /// What an administrator forbade.
     fn admit(&self, object: &Value, old: Option<&Value>) -> Result<(), Failure> {
+        if let Some(user) = self.user {
+            self.server.access.check_escalation(user, self.target, object, old)?;
+        }
         let name = object.at("metadata").text("name");
         crate::admission::admit(&self.server.options.admission, self.kind(), object, old)
             .map_err(|why| Failure::forbidden(Subject { name, ..subject(self.target) }, &why))
@@ -477,10 +484,11 @@ fn content(object: &Value) -> Value {
 
 /// Whether an object marked for deletion has nothing left to wait for.
 fn is_finished(object: &Value, kind: &Kind) -> bool {
+    if kind.resource == "namespaces" {
+        return kinds::namespace::is_finalized(object);
+    }
     let metadata = object.at("metadata");
-    let waits_for_namespace = kind.resource == "namespaces" && !object.at("spec").list("finalizers").is_empty();
     !metadata.text("deletionTimestamp").is_empty()
         && metadata.list("finalizers").is_empty()
         && metadata.int("deletionGracePeriodSeconds") == 0
-        && !waits_for_namespace
 }

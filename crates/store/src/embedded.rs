@@ -6,21 +6,20 @@
 
 mod backup;
 mod committer;
+mod file;
 mod history;
 mod log;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
-use redb::{Database, DatabaseError};
+use redb::Database;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::state::{Present, State};
@@ -30,14 +29,8 @@ use committer::{Committer, Job};
 use history::History;
 use log::{Change, Meta};
 
-/// The file in the data directory.
-const FILE: &str = "store.redb";
-
 /// Transactions that wait for the disk. Further callers wait for a place.
 const QUEUE: usize = 1024;
-
-/// The log is read once, at the start, and then only written; what redb caches beyond the pages of a batch is waste.
-const CACHE_BYTES: usize = 16 << 20;
 
 /// Keeps objects in a file.
 #[derive(Debug)]
@@ -52,10 +45,9 @@ pub struct Embedded {
 impl Embedded {
     /// Opens the store of a data directory, or makes an empty one. The file is locked: a second process is refused.
     pub fn open(data_dir: &Path) -> Result<Embedded, Error> {
-        create_dir(data_dir)?;
-        let path = data_dir.join(FILE);
-        let db = open_file(&path)?;
-        sync_parent(&path)?;
+        file::create_dir(data_dir)?;
+        let path = data_dir.join(file::NAME);
+        let db = file::open_or_make(&path, |db| log::initialize(db, Meta::EMPTY))?;
         Embedded::start(db, &path.display().to_string())
     }
 
@@ -65,14 +57,7 @@ impl Embedded {
     }
 
     fn start(db: Database, name: &str) -> Result<Embedded, Error> {
-        let empty = Meta { revision: Revision(0), history: Revision(0) };
-        let meta = match log::read_meta(&db, name)? {
-            Some(meta) => meta,
-            None => {
-                log::initialize(&db, empty).map_err(|error| log::unreadable(name, &error))?;
-                empty
-            }
-        };
+        let meta = log::read_meta(&db, name)?;
         let (state, history) = rebuild(&db, name, meta)?;
         let (db, state) = (Arc::new(db), Arc::new(state));
         let (queue, jobs) = mpsc::channel(QUEUE);
@@ -150,33 +135,4 @@ fn rebuild(db: &Database, name: &str, meta: Meta) -> Result<(State, History), Er
         }
     })?;
     Ok((State::new(present, meta.history, events), history))
-}
-
-/// Opens or makes a database file only its owner can read: it holds Secrets.
-fn open_file(path: &Path) -> Result<Database, Error> {
-    let name = path.display();
-    let file = File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
-    let file = file.map_err(|error| Error::Unusable(format!("{name} cannot be opened: {error}")))?;
-    Database::builder().set_cache_size(CACHE_BYTES).create_file(file).map_err(|error| match error {
-        DatabaseError::DatabaseAlreadyOpen => Error::Unusable(format!("{name} is in use by another process")),
-        DatabaseError::UpgradeRequired(version) => Error::Unusable(format!(
-            "{name} has version {version} of the redb file format, which this program does not read"
-        )),
-        other => log::unreadable(&name.to_string(), &other.into()),
-    })
-}
-
-fn create_dir(path: &Path) -> Result<(), Error> {
-    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.map_err(|error| Error::Unusable(format!("{} cannot be made: {error}", path.display())))
-}
-
-/// A new name is on disk only when its directory is.
-fn sync_parent(path: &Path) -> Result<(), Error> {
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let synced = File::open(parent).and_then(|dir| dir.sync_all());
-    synced.map_err(|error| Error::Unusable(format!("{} cannot be synced: {error}", parent.display())))
 }

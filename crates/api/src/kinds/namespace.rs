@@ -23,11 +23,7 @@ pub static RULES: Rules = Rules {
     prepare_status,
     validate: |namespace, _, _| validate(namespace),
     validate_status: |namespace, _, _| validate_status(namespace),
-    selectable: &[
-        ("status.phase", |namespace| namespace.at("status").text("phase").to_owned()),
-        // An old slip of the reference server that clients may have come to rely on.
-        ("name", |namespace| namespace.at("metadata").text("name").to_owned()),
-    ],
+    selectable: &[("status.phase", |namespace| namespace.at("status").text("phase").to_owned())],
     columns: COLUMNS,
     row: |namespace, now| {
         let metadata = namespace.at("metadata");
@@ -36,6 +32,15 @@ pub static RULES: Rules = Rules {
     },
     ..Rules::PLAIN
 };
+
+/// Begins the end of a namespace: nothing new is made in it, and it stays until [`is_finalized`]. `now` is the time in the
+/// form of the API.
+pub fn terminate(namespace: &mut Value, now: &str) {
+    let metadata = namespace.map_mut("metadata");
+    metadata.entry("deletionTimestamp").or_insert_with(|| now.into());
+    namespace.map_mut("status").insert("phase".to_owned(), "Terminating".into());
+    arrange(&NAMESPACE, namespace);
+}
 
 /// What the `finalize` subresource writes: the finalizers of the spec, and no status.
 pub fn prepare_finalize(namespace: &mut Value, old: &Value) {

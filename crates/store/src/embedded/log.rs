@@ -31,6 +31,11 @@ pub(crate) struct Meta {
     pub(crate) history: Revision,
 }
 
+impl Meta {
+    /// Of a store without a past.
+    pub(crate) const EMPTY: Meta = Meta { revision: Revision(0), history: Revision(0) };
+}
+
 /// What a log record says.
 #[derive(Debug)]
 pub(crate) enum Change {
@@ -85,26 +90,27 @@ pub(crate) fn write_meta(txn: &WriteTransaction, meta: Meta) -> Result<(), redb:
     Ok(())
 }
 
-/// The numbers beside the log; `None` for a file without tables. A format from the future is refused.
-pub(crate) fn read_meta(db: &impl ReadableDatabase, name: &str) -> Result<Option<Meta>, Error> {
-    let read = || -> Result<Option<[Option<u64>; 3]>, redb::Error> {
-        let table = match db.begin_read()?.open_table(META) {
-            Err(redb::TableError::TableDoesNotExist(_)) => return Ok(None),
-            other => other?,
-        };
-        let number = |key: &str| -> Result<Option<u64>, redb::Error> { Ok(table.get(key)?.map(|n| n.value())) };
-        Ok(Some([number("format")?, number("revision")?, number("history")?]))
-    };
-    let Some([format, revision, history]) = read().map_err(|error| unreadable(name, &error))? else { return Ok(None) };
-    match (format, revision, history) {
-        (Some(format), ..) if format > FORMAT => Err(Error::Unusable(format!(
+/// The numbers beside the log. A format from the future is refused.
+pub(crate) fn read_meta(db: &impl ReadableDatabase, name: &str) -> Result<Meta, Error> {
+    let numbers = meta_numbers(db).map_err(|error| unreadable(name, &error))?;
+    match numbers {
+        [Some(format), ..] if format > FORMAT => Err(Error::Unusable(format!(
             "{name} has format {format}, written by a newer program; this program reads up to format {FORMAT}"
         ))),
-        (Some(_), Some(revision), Some(history)) => {
-            Ok(Some(Meta { revision: Revision(revision), history: Revision(history) }))
+        [Some(_), Some(revision), Some(history)] => {
+            Ok(Meta { revision: Revision(revision), history: Revision(history) })
         }
         _ => Err(Error::Unusable(format!("{name} is not a store: its format, revision or history is missing"))),
     }
+}
+
+fn meta_numbers(db: &impl ReadableDatabase) -> Result<[Option<u64>; 3], redb::Error> {
+    let table = match db.begin_read()?.open_table(META) {
+        Err(redb::TableError::TableDoesNotExist(_)) => return Ok([None; 3]),
+        other => other?,
+    };
+    let number = |key: &str| -> Result<Option<u64>, redb::Error> { Ok(table.get(key)?.map(|n| n.value())) };
+    Ok([number("format")?, number("revision")?, number("history")?])
 }
 
 /// Goes through the log by revision.

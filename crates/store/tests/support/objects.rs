@@ -3,12 +3,14 @@
 use fairlead_store::{Backend, Draft, Guard, Outcome, Range, Revision, Txn, Write};
 
 /// A small object that says `text`.
+#[allow(dead_code, reason = "some suites only write through `put`")]
 pub(crate) fn draft(text: &str) -> Draft {
     let json = format!("{{\"metadata\":{{\"name\":\"x\"}},\"text\":\"{text}\"}}");
     Draft { json: json.into(), gap: "{\"metadata\":{".len() }
 }
 
 /// What the store makes of it.
+#[allow(dead_code, reason = "not every suite needs it")]
 pub(crate) fn stored(text: &str, revision: Revision) -> String {
     format!("{{\"metadata\":{{\"resourceVersion\":\"{revision}\",\"name\":\"x\"}},\"text\":\"{text}\"}}")
 }
@@ -23,11 +25,13 @@ pub(crate) fn decode(_key: &str, value: &[u8]) -> Result<Draft, String> {
 }
 
 /// A put.
+#[allow(dead_code, reason = "not every suite needs it")]
 pub(crate) fn put(key: &str, text: &str) -> Write {
     Write::Put(key.into(), draft(text))
 }
 
 /// A delete.
+#[allow(dead_code, reason = "not every suite needs it")]
 pub(crate) fn delete(key: &str) -> Write {
     Write::Delete(key.into())
 }
@@ -44,6 +48,7 @@ pub(crate) fn guarded(guards: impl Into<Vec<Guard>>, writes: impl Into<Vec<Write
 }
 
 /// Commits what cannot be refused.
+#[allow(dead_code, reason = "not every suite needs it")]
 pub(crate) async fn write(store: &dyn Backend, writes: impl Into<Vec<Write>>) -> Revision {
     match store.commit(txn(writes)).await.expect("the store works") {
         Outcome::Done(revision) => revision,
@@ -52,6 +57,7 @@ pub(crate) async fn write(store: &dyn Backend, writes: impl Into<Vec<Write>>) ->
 }
 
 /// All of a prefix as it is now.
+#[allow(dead_code, reason = "not every suite needs it")]
 pub(crate) fn all(prefix: &str) -> Range {
     Range { prefix: prefix.into(), ..Range::default() }
 }

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::{RULES, is_finalized, prepare_finalize, validate_finalize};
+use super::{RULES, is_finalized, prepare_finalize, terminate, validate_finalize};
 use crate::field::FieldError;
 
 fn named(name: &str) -> Value {
@@ -61,4 +61,13 @@ fn the_phase_follows_the_deletion() {
     check(json!({}), "Terminating", 1);
     check(json!({"deletionTimestamp": "2024-01-01T00:00:00Z"}), "Terminating", 0);
     check(json!({"deletionTimestamp": "2024-01-01T00:00:00Z"}), "Active", 1);
+}
+
+#[test]
+fn a_deleted_namespace_is_terminating_since_the_first_delete() {
+    let mut namespace = named("a");
+    terminate(&mut namespace, "2024-01-01T00:00:00Z");
+    terminate(&mut namespace, "2025-01-01T00:00:00Z");
+    assert_eq!(namespace["metadata"]["deletionTimestamp"], "2024-01-01T00:00:00Z");
+    assert_eq!(namespace["status"]["phase"], "Terminating");
 }

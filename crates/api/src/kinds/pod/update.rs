@@ -1,5 +1,7 @@
 //! Changes of a Pod that are not allowed. Almost none are: a Pod is replaced, not changed.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::scheduling;
@@ -23,8 +25,10 @@ pub(super) fn validate(pod: &Value, old: &Value) -> FieldErrors {
     }
     validate_tolerations(spec, before, &path.child("tolerations"), &mut errors);
     validate_gates(spec, before, &path.child("schedulingGates"), &mut errors);
-    if without_changeable(spec, before) != *before {
-        let detail = format!("pod updates may not change fields other than {}\n", CHANGEABLE.join(","));
+    let now = without_changeable(spec, before);
+    if now != *before {
+        let changes = changes(&now, before);
+        let detail = format!("pod updates may not change fields other than {}\n{changes}", CHANGEABLE.join(","));
         errors.push(FieldError::forbidden(&path, detail));
     }
     errors
@@ -37,6 +41,17 @@ const CHANGEABLE: [&str; 5] = [
     "`spec.tolerations` (only additions to existing tolerations)",
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
 ];
+
+/// The fields that differ, as they were and as they should become.
+fn changes(now: &Value, before: &Value) -> String {
+    let keys =
+        |spec: &Value| spec.as_object().into_iter().flatten().map(|(key, _)| key.clone()).collect::<BTreeSet<_>>();
+    let mut text = String::new();
+    for key in keys(before).union(&keys(now)).filter(|key| before.get(key) != now.get(key)) {
+        text.push_str(&format!("-{key}: {}\n+{key}: {}\n", before.at(key), now.at(key)));
+    }
+    text
+}
 
 /// Annotations that are set once.
 pub(super) fn validate_annotations(pod: &Value, old: &Value, errors: &mut FieldErrors) {

@@ -1,0 +1,54 @@
+//! How fast the API server is: starts one, loads it from one other core, and prints what was measured. With the binaries
+//! of a peer (kube-apiserver and etcd) it measures those in the same way in the same go, and prints ratios.
+
+#![allow(clippy::print_stdout)] // the table is what it is for
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+mod http;
+mod latency;
+mod load;
+mod measure;
+mod process;
+mod server;
+mod table;
+
+/// Measures the API server.
+#[derive(Debug, Parser)]
+struct Options {
+    /// The program to measure.
+    #[arg(long)]
+    fairlead: PathBuf,
+    /// How long each phase of creates and gets runs at most.
+    #[arg(long, default_value_t = 5)]
+    seconds: u64,
+    /// How many Services make the full store.
+    #[arg(long, default_value_t = 10_000)]
+    services: usize,
+}
+
+fn main() -> anyhow::Result<()> {
+    let options = Options::parse();
+    process::pin_self(CLIENT_CORE)?;
+    let plan = measure::Plan { seconds: options.seconds, services: options.services };
+    println!("server on core {SERVER_CORE}, {} s a phase, {} Services when full", plan.seconds, plan.services);
+    let ours = measured(server::Server::fairlead(&options.fairlead)?, &plan)?;
+    let peer = match server::Peer::from_environment() {
+        Some(peer) => Some(measured(server::Server::peer(&peer)?, &plan)?),
+        None => None,
+    };
+    print!("{}", table::render(&ours, peer.as_deref()));
+    Ok(())
+}
+
+/// Measures a server, which ends with that.
+fn measured(server: server::Server, plan: &measure::Plan) -> anyhow::Result<Vec<measure::Figure>> {
+    println!("measuring {}", server.name);
+    measure::all(&server, plan)
+}
+
+/// The server has one core to itself, the load another.
+const SERVER_CORE: usize = 0;
+const CLIENT_CORE: usize = 1;

@@ -1,0 +1,35 @@
+//! Figures as a table.
+
+use std::fmt::Write;
+
+use crate::measure::Figure;
+
+/// Ours, and beside it the peer's and how many times more it is, if it was measured.
+pub(crate) fn render(ours: &[Figure], peer: Option<&[Figure]>) -> String {
+    let mut text = String::new();
+    let _ = match peer {
+        Some(_) => writeln!(text, "{:<44} {:>12} {:>12} {:>8}  unit", "", "fairlead", "peer", "peer/us"),
+        None => writeln!(text, "peer absent\n{:<44} {:>12}  unit", "", "fairlead"),
+    };
+    for figure in ours {
+        let _ = write!(text, "{:<44} {:>12}", figure.what, number(figure.value));
+        if let Some(other) = peer.and_then(|peer| peer.iter().find(|other| other.what == figure.what)) {
+            let ratio = other.value / figure.value;
+            let _ = write!(text, " {:>12} {:>8}", number(other.value), number(ratio));
+        }
+        let _ = writeln!(text, "  {}", figure.unit);
+    }
+    text
+}
+
+/// Three digits that say something.
+fn number(value: f64) -> String {
+    match value.abs() {
+        size if size >= 100.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,41 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+use crate::config::Flags;
+
+/// Kubernetes Services on plain machines: one binary, no containers.
+#[derive(Debug, Parser)]
+#[command(name = "fairlead", version, args_override_self = true, max_term_width = 120)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Start everything on this machine
+    #[command(args_override_self = true)]
+    Up(Box<Flags>),
+    /// Start the API server alone
+    #[command(args_override_self = true)]
+    Server(Box<Flags>),
+    /// Copy the store of a data directory into a file
+    Backup {
+        /// Where the copy goes
+        file: PathBuf,
+        #[command(flatten)]
+        flags: Box<Flags>,
+    },
+    /// Make the store of a data directory from a copy
+    Restore {
+        /// The copy
+        file: PathBuf,
+        #[command(flatten)]
+        flags: Box<Flags>,
+    },
+    /// Show the version
+    Version,
+}

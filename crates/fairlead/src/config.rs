@@ -1,0 +1,355 @@
+//! What was asked for, and what holds where nothing was: command line first, then config file, then the defaults, all of
+//! which stand here. Nothing else in the program reads the environment.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::ops::RangeInclusive;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use fairlead_server::Authorization;
+use fairlead_server::audit;
+use fairlead_server::auth::Anonymous;
+use fairlead_server::serve::in_flight::Bounds;
+use ipnet::IpNet;
+use tracing_subscriber::filter::LevelFilter;
+
+use crate::gates::{Gates, switch};
+pub(crate) use flags::{Flags, Text};
+
+mod admission;
+mod flags;
+#[cfg(test)]
+mod tests;
+mod value;
+
+const BIND_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const SECURE_PORT: u16 = 6443;
+const SERVICE_RANGES: &str = "10.96.0.0/16,fd00:96::/108";
+const NODE_PORTS: &str = "30000-32767";
+const ROOT_DATA_DIR: &str = "/var/lib/fairlead";
+const ETCD_PREFIX: &str = "/registry";
+const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+const AUDIT_MEGABYTES: u64 = 100;
+const AUDIT_BACKUPS: usize = 10;
+const REQUEST_TIMEOUT: &str = "1m0s";
+const CONFIG_FILE: &str = "fairlead/config.yaml";
+
+/// What the program runs with.
+#[derive(Debug, Clone)]
+pub(crate) struct Config {
+    pub(crate) data_dir: PathBuf,
+    pub(crate) bind_address: IpAddr,
+    pub(crate) secure_port: u16,
+    pub(crate) tls_sans: Vec<String>,
+    /// Certificate and key of the server, if not our own.
+    pub(crate) tls_files: Option<(PathBuf, PathBuf)>,
+    pub(crate) service_ranges: Vec<IpNet>,
+    pub(crate) node_ports: RangeInclusive<u16>,
+    /// Where `spec.externalIPs` may come from; empty: anywhere.
+    pub(crate) external_ip_ranges: Vec<IpNet>,
+    pub(crate) store: Store,
+    pub(crate) gates: Gates,
+    /// API versions and whether they are served.
+    pub(crate) runtime_config: Vec<(String, bool)>,
+    pub(crate) client_ca_file: Option<PathBuf>,
+    pub(crate) token_auth_file: Option<PathBuf>,
+    pub(crate) anonymous: Anonymous,
+    pub(crate) authorization: Authorization,
+    pub(crate) issuers: Vec<String>,
+    pub(crate) service_account_keys: Vec<PathBuf>,
+    pub(crate) service_account_signing_key: Option<PathBuf>,
+    /// Plugins on top of the default ones.
+    pub(crate) admission_enabled: Vec<String>,
+    /// Default plugins that are not to be used.
+    pub(crate) admission_disabled: Vec<String>,
+    pub(crate) audit: Option<audit::Options>,
+    pub(crate) in_flight: Bounds,
+    pub(crate) request_timeout: Duration,
+    pub(crate) log_format: LogFormat,
+    pub(crate) log_level: LevelFilter,
+}
+
+/// Where objects are kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Store {
+    /// In one file in the data directory.
+    Embedded,
+    /// Nowhere: all is gone when the program ends.
+    Memory,
+    /// In etcd.
+    Etcd(Etcd),
+}
+
+/// How to reach etcd.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Etcd {
+    pub(crate) servers: Vec<String>,
+    pub(crate) prefix: String,
+    pub(crate) ca_file: Option<PathBuf>,
+    /// Our certificate and key.
+    pub(crate) client_files: Option<(PathBuf, PathBuf)>,
+}
+
+/// The form of logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+/// What the program finds around it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Environment {
+    pub(crate) root: bool,
+    pub(crate) home: Option<PathBuf>,
+    pub(crate) state_home: Option<PathBuf>,
+    pub(crate) config_home: Option<PathBuf>,
+    /// `/etc`.
+    pub(crate) etc: PathBuf,
+}
+
+impl Environment {
+    /// Looks around.
+    pub(crate) fn read() -> Environment {
+        let path = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let home = path("HOME");
+        let below = |dir: &str| home.as_ref().map(|home| home.join(dir));
+        Environment {
+            // Our own entry in /proc belongs to whom we run as.
+            root: std::fs::metadata("/proc/self").is_ok_and(|entry| entry.uid() == 0),
+            state_home: path("XDG_STATE_HOME").or_else(|| below(".local/state")),
+            config_home: path("XDG_CONFIG_HOME").or_else(|| below(".config")),
+            home,
+            etc: PathBuf::from("/etc"),
+        }
+    }
+
+    fn data_dir(&self) -> anyhow::Result<PathBuf> {
+        if self.root {
+            return Ok(PathBuf::from(ROOT_DATA_DIR));
+        }
+        let home = self.state_home.as_ref().or(self.home.as_ref());
+        home.map(|home| home.join("fairlead"))
+            .ok_or_else(|| anyhow!("no home directory; say --data-dir where to keep data"))
+    }
+
+    fn config_file(&self) -> Option<PathBuf> {
+        let places = [Some(&self.etc), self.config_home.as_ref()];
+        places.into_iter().flatten().map(|dir| dir.join(CONFIG_FILE)).find(|file| file.exists())
+    }
+}
+
+/// The configuration: flags, completed by the config file and the defaults.
+pub(crate) fn load(flags: Flags, environment: &Environment) -> anyhow::Result<Config> {
+    let file = flags.config.as_ref().map(|Text(path)| PathBuf::from(path)).or_else(|| environment.config_file());
+    let flags = match file {
+        Some(file) => flags.or(read_file(&file)?),
+        None => flags,
+    };
+    resolve(&flags, environment)
+}
+
+fn read_file(path: &Path) -> anyhow::Result<Flags> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("config file {}", path.display()))?;
+    parse_file(&text).with_context(|| format!("config file {}", path.display()))
+}
+
+/// A mistake begins with its line.
+fn parse_file(text: &str) -> anyhow::Result<Flags> {
+    if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
+        return Ok(Flags::default());
+    }
+    let flags: Flags = serde_saphyr::from_str(text).map_err(|error| match error.location() {
+        Some(place) => anyhow!("line {}: {}", place.line(), mistake(&error)),
+        None => anyhow!("{}", mistake(&error)),
+    })?;
+    if flags.config.is_some() {
+        bail!("a config file cannot name another one (key config)");
+    }
+    Ok(flags)
+}
+
+/// What is wrong, without the place, which stands before it, and without the names of all keys there are.
+fn mistake(error: &serde_saphyr::Error) -> String {
+    let message = error.without_snippet().to_string();
+    let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message);
+    let message = message.split_once(", expected one of").map_or(message, |(message, _)| message);
+    message.replacen("unknown field", "unknown key", 1)
+}
+
+fn resolve(flags: &Flags, environment: &Environment) -> anyhow::Result<Config> {
+    refuse_controllers(flags)?;
+    let ranges = flags.service_cluster_ip_range.clone().or_else(|| Some(vec![SERVICE_RANGES.into()]));
+    let node_ports = flags.service_node_port_range.as_ref().map_or(NODE_PORTS, |Text(text)| text);
+    let gates = value::list(&flags.feature_gates).join(",");
+    let issuers = value::list(&flags.service_account_issuer);
+    let (admission_enabled, admission_disabled) = admission::plugins(flags)?;
+    Ok(Config {
+        data_dir: path(&flags.data_dir).map_or_else(|| environment.data_dir(), Ok)?,
+        bind_address: value::parse("bind-address", flags.bind_address.as_ref(), BIND_ADDRESS)?,
+        secure_port: value::parse("secure-port", flags.secure_port.as_ref(), SECURE_PORT)?,
+        tls_sans: value::list(&flags.tls_san),
+        tls_files: both("tls-cert-file", &flags.tls_cert_file, "tls-private-key-file", &flags.tls_private_key_file)?,
+        service_ranges: value::service_ranges("service-cluster-ip-range", &value::list(&ranges))?,
+        node_ports: value::ports("service-node-port-range", node_ports)?,
+        external_ip_ranges: value::networks("external-ip-range", &value::list(&flags.external_ip_range))?,
+        store: store(flags)?,
+        gates: Gates::parse(&gates).map_err(|why| value::invalid("feature-gates", &gates, why))?,
+        runtime_config: runtime_config(&value::list(&flags.runtime_config))?,
+        client_ca_file: path(&flags.client_ca_file),
+        token_auth_file: path(&flags.token_auth_file),
+        anonymous: anonymous(flags)?,
+        authorization: authorization(flags)?,
+        issuers: if issuers.is_empty() { vec![ISSUER.to_owned()] } else { issuers },
+        service_account_keys: value::list(&flags.service_account_key_file).into_iter().map(PathBuf::from).collect(),
+        service_account_signing_key: path(&flags.service_account_signing_key_file),
+        admission_enabled,
+        admission_disabled,
+        audit: audit(flags)?,
+        in_flight: in_flight(flags)?,
+        request_timeout: value::duration(
+            "request-timeout",
+            flags.request_timeout.as_ref().map_or(REQUEST_TIMEOUT, |Text(text)| text),
+        )?,
+        log_format: log_format(flags)?,
+        log_level: log_level(flags)?,
+    })
+}
+
+fn text(value: &Option<Text>) -> &str {
+    value.as_ref().map(|Text(text)| text.as_str()).unwrap_or_default()
+}
+
+fn path(value: &Option<Text>) -> Option<PathBuf> {
+    Some(text(value)).filter(|text| !text.is_empty()).map(PathBuf::from)
+}
+
+/// Two files that are of use only together.
+fn both(
+    one: &str,
+    first: &Option<Text>,
+    other: &str,
+    second: &Option<Text>,
+) -> anyhow::Result<Option<(PathBuf, PathBuf)>> {
+    match (path(first), path(second)) {
+        (Some(first), Some(second)) => Ok(Some((first, second))),
+        (None, None) => Ok(None),
+        (Some(_), None) => bail!("--{one} needs --{other} too"),
+        (None, Some(_)) => bail!("--{other} needs --{one} too"),
+    }
+}
+
+fn store(flags: &Flags) -> anyhow::Result<Store> {
+    let servers = value::list(&flags.etcd_servers);
+    if servers.is_empty() {
+        let needs = [&flags.etcd_prefix, &flags.etcd_cafile, &flags.etcd_certfile, &flags.etcd_keyfile];
+        if needs.iter().any(|flag| flag.is_some()) {
+            bail!("--etcd-prefix, --etcd-cafile, --etcd-certfile and --etcd-keyfile need --etcd-servers");
+        }
+        return match text(&flags.store) {
+            "" | "embedded" => Ok(Store::Embedded),
+            "memory" => Ok(Store::Memory),
+            other => Err(value::invalid("store", other, "want embedded or memory")),
+        };
+    }
+    if flags.store.is_some() {
+        bail!("--store and --etcd-servers cannot be used together");
+    }
+    if let Some(bad) = servers.iter().find(|url| !url.starts_with("http://") && !url.starts_with("https://")) {
+        return Err(value::invalid("etcd-servers", bad, "want a URL that begins with http:// or https://"));
+    }
+    Ok(Store::Etcd(Etcd {
+        servers,
+        prefix: flags.etcd_prefix.as_ref().map_or(ETCD_PREFIX, |Text(text)| text).to_owned(),
+        ca_file: path(&flags.etcd_cafile),
+        client_files: both("etcd-certfile", &flags.etcd_certfile, "etcd-keyfile", &flags.etcd_keyfile)?,
+    }))
+}
+
+fn runtime_config(pairs: &[String]) -> anyhow::Result<Vec<(String, bool)>> {
+    let read = |pair: &String| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, "true"));
+        let wrong = |why: &str| value::invalid("runtime-config", pair, why);
+        if !name.contains('/') && name != "v1" {
+            return Err(wrong("want group/version=true or group/version=false"));
+        }
+        Ok((name.to_owned(), switch(value).ok_or_else(|| wrong("want true or false"))?))
+    };
+    pairs.iter().map(read).collect()
+}
+
+fn anonymous(flags: &Flags) -> anyhow::Result<Anonymous> {
+    let Some(Text(text)) = &flags.anonymous_auth else { return Ok(Anonymous::Health) };
+    match switch(text) {
+        Some(true) => Ok(Anonymous::Everywhere),
+        Some(false) => Ok(Anonymous::Nowhere),
+        None => Err(value::invalid("anonymous-auth", text, "want true or false")),
+    }
+}
+
+/// One mode that allows is enough. The Node mode only narrows what RBAC gives to nodes, so it never stands alone.
+fn authorization(flags: &Flags) -> anyhow::Result<Authorization> {
+    let modes = value::list(&flags.authorization_mode);
+    for mode in &modes {
+        if !matches!(mode.as_str(), "AlwaysAllow" | "RBAC" | "Node") {
+            return Err(value::invalid("authorization-mode", mode, "want RBAC, AlwaysAllow, or Node beside RBAC"));
+        }
+    }
+    let has = |wanted: &str| modes.iter().any(|mode| mode == wanted);
+    match (has("AlwaysAllow"), has("RBAC"), modes.is_empty()) {
+        (true, _, _) => Ok(Authorization::AlwaysAllow),
+        (_, true, _) | (_, _, true) => Ok(Authorization::Rbac),
+        _ => Err(value::invalid("authorization-mode", "Node", "Node needs RBAC too")),
+    }
+}
+
+fn audit(flags: &Flags) -> anyhow::Result<Option<audit::Options>> {
+    let megabytes: u64 = value::parse("audit-log-maxsize", flags.audit_log_maxsize.as_ref(), AUDIT_MEGABYTES)?;
+    let max_backup = value::parse("audit-log-maxbackup", flags.audit_log_maxbackup.as_ref(), AUDIT_BACKUPS)?;
+    let max_size = megabytes.saturating_mul(1 << 20);
+    Ok(path(&flags.audit_log_path).map(|path| audit::Options { path, max_size, max_backup }))
+}
+
+fn in_flight(flags: &Flags) -> anyhow::Result<Bounds> {
+    let usual = Bounds::default();
+    Ok(Bounds {
+        reading: value::parse("max-requests-inflight", flags.max_requests_inflight.as_ref(), usual.reading)?,
+        writing: value::parse(
+            "max-mutating-requests-inflight",
+            flags.max_mutating_requests_inflight.as_ref(),
+            usual.writing,
+        )?,
+    })
+}
+
+fn refuse_controllers(flags: &Flags) -> anyhow::Result<()> {
+    match text(&flags.controllers).trim() {
+        "" | "-*" => Ok(()),
+        other => Err(value::invalid("controllers", other, "controllers come with a later version; leave it empty")),
+    }
+}
+
+fn log_format(flags: &Flags) -> anyhow::Result<LogFormat> {
+    match text(&flags.log_format) {
+        "" | "text" => Ok(LogFormat::Text),
+        "json" => Ok(LogFormat::Json),
+        other => Err(value::invalid("log-format", other, "want text or json")),
+    }
+}
+
+/// Names, or the numbers of kube-apiserver's `-v`.
+fn log_level(flags: &Flags) -> anyhow::Result<LevelFilter> {
+    let text = text(&flags.log_level);
+    match text.parse::<u32>() {
+        Ok(0..=3) => return Ok(LevelFilter::INFO),
+        Ok(4..=5) => return Ok(LevelFilter::DEBUG),
+        Ok(_) => return Ok(LevelFilter::TRACE),
+        Err(_) if text.is_empty() => return Ok(LevelFilter::INFO),
+        Err(_) => {}
+    }
+    text.parse().map_err(|_| value::invalid("log-level", text, "want error, warn, info, debug, trace or a number"))
+}

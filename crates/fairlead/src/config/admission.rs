@@ -1,0 +1,58 @@
+//! Admission plugins by name: which are known, which are asked for.
+
+use anyhow::bail;
+
+use super::Flags;
+use super::value::list;
+
+/// Plugins that are used unless somebody says otherwise.
+const DEFAULT: &[&str] = &["NamespaceLifecycle", "ServiceAccount", "DefaultTolerationSeconds"];
+/// Plugins that are used when somebody asks.
+const OPTIONAL: &[&str] = &["DenyServiceExternalIPs"];
+/// Names kube-apiserver knows for kinds we do not serve: nothing to do, so asking for them or against them is fine.
+const WITHOUT_WORK: &[&str] = &[
+    "AlwaysAdmit",
+    "AlwaysPullImages",
+    "CertificateApproval",
+    "CertificateSigning",
+    "CertificateSubjectRestriction",
+    "ClusterTrustBundleAttest",
+    "DefaultIngressClass",
+    "DefaultStorageClass",
+    "EventRateLimit",
+    "LimitRanger",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionWebhook",
+    "NamespaceAutoProvision",
+    "NamespaceExists",
+    "NodeRestriction",
+    "PersistentVolumeClaimResize",
+    "PodSecurity",
+    "PodTopologyLabels",
+    "Priority",
+    "ResourceQuota",
+    "RuntimeClass",
+    "StorageObjectInUseProtection",
+    "TaintNodesByCondition",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionWebhook",
+];
+
+/// The plugins to use besides the default ones, and the default ones not to use.
+pub(super) fn plugins(flags: &Flags) -> anyhow::Result<(Vec<String>, Vec<String>)> {
+    let enable = list(&flags.enable_admission_plugins);
+    let disable = list(&flags.disable_admission_plugins);
+    let known = |name: &str| [DEFAULT, OPTIONAL, WITHOUT_WORK].iter().any(|names| names.contains(&name));
+    for (flag, names) in [("enable-admission-plugins", &enable), ("disable-admission-plugins", &disable)] {
+        if let Some(name) = names.iter().find(|name| !known(name)) {
+            bail!("{flag} plugin {name:?} is unknown");
+        }
+    }
+    let both: Vec<&str> = enable.iter().filter(|name| disable.contains(name)).map(String::as_str).collect();
+    if !both.is_empty() {
+        bail!("[{}] in enable-admission-plugins and disable-admission-plugins overlapped", both.join(" "));
+    }
+    let enabled = enable.into_iter().filter(|name| OPTIONAL.contains(&name.as_str())).collect();
+    let disabled = disable.into_iter().filter(|name| DEFAULT.contains(&name.as_str())).collect();
+    Ok((enabled, disabled))
+}

@@ -1,0 +1,174 @@
+//! Puts the parts together and runs them: store, certificates, server, listener, until told to stop. The only place that
+//! knows what a configuration turns into.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::Context;
+use fairlead_api::Settings;
+use fairlead_api::{Kind, kinds};
+use fairlead_server::audit::Audit;
+use fairlead_server::serve::in_flight::InFlight;
+use fairlead_server::serve::{self, Limits, kubeconfig};
+use fairlead_server::{Admission, Options, Server};
+use jiff::Timestamp;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Config;
+use identity::Identity;
+
+mod identity;
+mod store;
+#[cfg(test)]
+mod tests;
+
+/// The name of the administrator's kubeconfig in the data directory.
+pub(crate) const KUBECONFIG: &str = "admin.kubeconfig";
+
+/// Runs until a signal comes.
+pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
+    let stop = CancellationToken::new();
+    stop_on_signal(stop.clone())?;
+    start(config, stop, announce).await
+}
+
+/// Runs until told to stop. `ready` hears when requests are answered.
+async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Started)) -> anyhow::Result<()> {
+    let began = Instant::now();
+    let address = SocketAddr::new(config.bind_address, config.secure_port);
+    let listener = TcpListener::bind(address)
+        .await
+        .with_context(|| format!("--bind-address, --secure-port: cannot listen at {address}"))?;
+    let address = listener.local_addr()?;
+    let identity = Identity::prepare(&config, Timestamp::now())?;
+    let url = kubeconfig::server_url(address);
+    identity.write_kubeconfig(&config.data_dir, &url, Timestamp::now())?;
+
+    let audit = config.audit.clone().map(|options| {
+        let path = options.path.display().to_string();
+        Audit::open(options).with_context(|| format!("--audit-log-path: {path}"))
+    });
+    let audit = audit.transpose()?;
+    let store = store::open(&config).await?;
+    let authenticator = identity.authenticator(&config)?;
+    let service = Server::new(store, options(&config, address)?, authenticator, audit, stop.clone()).await?;
+    let service = InFlight::new(service, config.in_flight);
+
+    let pair = identity.renewal.pair(Timestamp::now())?;
+    let (configs, tls) = watch::channel(identity.renewal.config(&pair)?);
+    let data_dir = config.data_dir.clone();
+    let server = url.clone();
+    let renewal = identity.renewal.run(
+        pair,
+        configs,
+        Arc::new(Timestamp::now),
+        move |renewal, now| {
+            if let Err(error) = identity::write_kubeconfig(renewal, &data_dir, &server, now) {
+                tracing::warn!(%error, "the administrator's certificate cannot be renewed");
+            }
+        },
+        stop.clone(),
+    );
+    let renewal = tokio::spawn(renewal);
+    let kubeconfig = config.data_dir.join(KUBECONFIG);
+    ready(&Started { url, kubeconfig: kubeconfig.display().to_string(), milliseconds: began.elapsed().as_millis() });
+    serve::serve(listener, tls, service, Limits::default(), stop.clone()).await;
+    stop.cancel();
+    let _ = renewal.await;
+    Ok(())
+}
+
+/// What the rules of objects depend on.
+fn options(config: &Config, address: SocketAddr) -> anyhow::Result<Options> {
+    let wants = |plugin: &str| config.admission_enabled.iter().any(|enabled| enabled == plugin);
+    Ok(Options {
+        settings: settings(config),
+        extra_kinds: extra_kinds(config)?,
+        admission: Admission {
+            deny_external_ips: wants("DenyServiceExternalIPs"),
+            external_ip_ranges: config.external_ip_ranges.clone(),
+        },
+        advertise: address,
+        authorization: config.authorization,
+        request_timeout: config.request_timeout,
+    })
+}
+
+/// Kinds that are served only when asked for: by `--runtime-config`, or by the gate they came with.
+fn extra_kinds(config: &Config) -> anyhow::Result<Vec<&'static Kind>> {
+    let optional = kinds::OPTIONAL;
+    for (name, _) in &config.runtime_config {
+        let known = optional.iter().chain(kinds::KINDS).any(|kind| kind.api_version() == *name);
+        anyhow::ensure!(known, "--runtime-config: {name} is not an API version this server knows");
+    }
+    let asked = |kind: &Kind| {
+        let wish = config.runtime_config.iter().find(|(name, _)| *name == kind.api_version());
+        wish.map_or(config.gates.on("ServiceTopology"), |(_, on)| *on)
+    };
+    Ok(optional.iter().copied().filter(|kind| asked(kind)).collect())
+}
+
+fn settings(config: &Config) -> Settings {
+    Settings {
+        service_ranges: config.service_ranges.clone(),
+        node_ports: config.node_ports.clone(),
+        service_topology: config.gates.on("ServiceTopology"),
+    }
+}
+
+/// What people want to know when the server is there.
+struct Started {
+    url: String,
+    kubeconfig: String,
+    milliseconds: u128,
+}
+
+fn announce(started: &Started) {
+    let Started { url, kubeconfig, milliseconds } = started;
+    let _ = writeln!(
+        std::io::stdout(),
+        "Fairlead is ready at {url} after {milliseconds} ms.\n\nexport KUBECONFIG={}\nkubectl get services",
+        quoted(kubeconfig)
+    );
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
+    if path.chars().all(plain) { path.to_owned() } else { format!("'{}'", path.replace('\'', "'\\''")) }
+}
+
+fn stop_on_signal(stop: CancellationToken) -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("listening for SIGINT")?;
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => tracing::info!("stopping on SIGTERM"),
+            _ = interrupt.recv() => tracing::info!("stopping on SIGINT"),
+        }
+        stop.cancel();
+        // Who asks twice does not want to wait.
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        std::process::exit(1);
+    });
+    Ok(())
+}
+
+/// Copies the embedded store into a file.
+pub(crate) fn backup(config: &Config, file: &Path) -> anyhow::Result<()> {
+    store::backup(config, file)
+}
+
+/// Makes the embedded store from a copy.
+pub(crate) fn restore(config: &Config, file: &Path) -> anyhow::Result<()> {
+    store::restore(config, file)
+}
