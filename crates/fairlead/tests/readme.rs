@@ -8,8 +8,18 @@ use fairlead_testkit::{Server, project};
 
 /// Flags that documents name and that belong to other programs.
 const FOREIGN: &[&str] = &[
-    "--all", "--all-targets", "--check", "--client", "--full", "--insecure", "--json", "--no-deps", "--release",
-    "--server", "--token", "--workspace",
+    "--all",
+    "--all-targets",
+    "--check",
+    "--client",
+    "--full",
+    "--insecure",
+    "--json",
+    "--no-deps",
+    "--release",
+    "--server",
+    "--token",
+    "--workspace",
 ];
 
 #[test]
@@ -66,7 +76,8 @@ fn a_start_prints_the_line_the_readme_shows() {
 /// README.md, ARCHITECTURE.md, CONTRIBUTING.md and all of docs/.
 fn documents() -> Vec<(String, String)> {
     let top = project();
-    let mut files: Vec<_> = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].iter().map(|file| top.join(file)).collect();
+    let mut files: Vec<_> =
+        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].iter().map(|file| top.join(file)).collect();
     files.extend(fs::read_dir(top.join("docs")).expect("docs").flatten().map(|entry| entry.path()));
     let read = |file: &std::path::PathBuf| (file.display().to_string(), fs::read_to_string(file).expect("a document"));
     files.iter().map(read).collect()

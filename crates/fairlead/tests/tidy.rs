@@ -70,7 +70,8 @@ fn every_dependency_says_what_it_is_for_and_has_its_version_in_one_place() {
     none(&silent.map(|line| format!("Cargo.toml: say what it is for: {line}")).collect::<Vec<_>>());
 
     let mut wrong = Vec::new();
-    for manifest in files().into_iter().filter(|file| file.ends_with("Cargo.toml") && *file != top().join("Cargo.toml")) {
+    for manifest in files().into_iter().filter(|file| file.ends_with("Cargo.toml") && *file != top().join("Cargo.toml"))
+    {
         let text = read(&manifest);
         for part in ["dependencies", "dev-dependencies", "build-dependencies"] {
             let own = section(&text, part).into_iter().filter(|line| !line.contains("workspace = true"));

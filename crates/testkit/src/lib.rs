@@ -24,5 +24,8 @@ pub fn project() -> PathBuf {
 
 /// A port nobody listens on now. Somebody else may take it before you do: try again then.
 pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("loopback has a free port").port()
+    TcpListener::bind("127.0.0.1:0")
+        .and_then(|listener| listener.local_addr())
+        .expect("loopback has a free port")
+        .port()
 }
