@@ -23,6 +23,7 @@ pub mod selector;
 pub mod settings;
 pub mod status;
 pub mod validation;
+pub mod view;
 
 pub use field::{FieldError, Path};
 pub use kinds::Kind;
