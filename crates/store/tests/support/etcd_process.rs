@@ -15,6 +15,7 @@ pub(crate) struct EtcdProcess {
 }
 
 /// Whether etcd can be run here; says so if not, and fails if the environment demands it.
+#[allow(clippy::print_stdout, reason = "a skipped test says so")]
 pub(crate) fn available(test: &str) -> bool {
     let found =
         std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join("etcd").exists()));
