@@ -14,8 +14,7 @@ const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-no
 
 /// Makes what is missing.
 pub(crate) async fn run(server: &Inner) -> Result<(), Failure> {
-    // Many at once: the store commits in groups, so this costs a few disk writes and not a hundred. What lives in a
-    // namespace comes after it.
+    // All at once: the store commits in groups, so this costs a few disk writes and not a hundred.
     let namespaces = NAMESPACES.map(|name| (&kinds::NAMESPACE, json!({"metadata": {"name": name}})));
     let first = namespaces.into_iter().chain([(&kinds::SERVICE_CIDR, service_cidr(server))]);
     try_join_all(first.map(|(kind, object)| ensure(server, kind, object))).await?;
