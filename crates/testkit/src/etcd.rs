@@ -37,6 +37,11 @@ impl Etcd {
         format!("http://127.0.0.1:{}", self.client)
     }
 
+    /// The number of its process.
+    pub fn pid(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
+
     /// Ends it as a crash would.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {

@@ -4,6 +4,7 @@
 mod accounts;
 mod crash;
 mod etcd_keys;
+mod hangs;
 mod mirror;
 mod two_servers;
 

@@ -71,7 +71,7 @@ impl Mirror {
     /// Follows until the server is gone.
     pub(crate) fn until_cut(&mut self) {
         while let Ok(Ok(lines)) = self.watch() {
-            drop(self.apply(lines, |_| false));
+            let _ = self.apply(lines, |_| false);
         }
     }
 
