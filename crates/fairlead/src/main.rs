@@ -35,7 +35,10 @@ fn run(cli: Cli) -> anyhow::Result<()> {
                 tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting threads")?;
             runtime.block_on(wire::run(config))
         }
-        Command::Backup { file, flags } => wire::backup(&config::load(*flags, &environment)?, &file),
+        Command::Backup { file, flags } => {
+            let config = config::load(*flags, &environment)?;
+            tokio::runtime::Runtime::new()?.block_on(wire::backup(&config, &file))
+        }
         Command::Restore { file, flags } => wire::restore(&config::load(*flags, &environment)?, &file),
         Command::Version => Ok(writeln!(std::io::stdout(), "fairlead {}", env!("CARGO_PKG_VERSION"))?),
     }

@@ -11,6 +11,7 @@ use anyhow::Context;
 use fairlead_api::Settings;
 use fairlead_api::{Kind, kinds};
 use fairlead_server::audit::Audit;
+use fairlead_server::backup::Backup;
 use fairlead_server::serve::in_flight::InFlight;
 use fairlead_server::serve::{self, Limits, kubeconfig};
 use fairlead_server::{Admission, Options, Server};
@@ -23,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::Config;
 use identity::Identity;
 
+mod client;
 mod identity;
 mod store;
 #[cfg(test)]
@@ -55,9 +57,9 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
         Audit::open(options).with_context(|| format!("--audit-log-path: {path}"))
     });
     let audit = audit.transpose()?;
-    let store = store::open(&config).await?;
+    let (store, backup) = store::open(&config).await?;
     let authenticator = identity.authenticator(&config)?;
-    let service = Server::new(store, options(&config, address)?, authenticator, audit, stop.clone()).await?;
+    let service = Server::new(store, options(&config, address, backup)?, authenticator, audit, stop.clone()).await?;
     let service = InFlight::new(service, config.in_flight);
 
     let pair = identity.renewal.pair(Timestamp::now())?;
@@ -85,7 +87,7 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
 }
 
 /// What the rules of objects depend on.
-fn options(config: &Config, address: SocketAddr) -> anyhow::Result<Options> {
+fn options(config: &Config, address: SocketAddr, backup: Option<Backup>) -> anyhow::Result<Options> {
     let wants = |plugin: &str| config.admission_enabled.iter().any(|enabled| enabled == plugin);
     Ok(Options {
         settings: settings(config),
@@ -97,6 +99,7 @@ fn options(config: &Config, address: SocketAddr) -> anyhow::Result<Options> {
         advertise: address,
         authorization: config.authorization,
         request_timeout: config.request_timeout,
+        backup,
     })
 }
 
@@ -164,8 +167,8 @@ fn stop_on_signal(stop: CancellationToken) -> anyhow::Result<()> {
 }
 
 /// Copies the embedded store into a file.
-pub(crate) fn backup(config: &Config, file: &Path) -> anyhow::Result<()> {
-    store::backup(config, file)
+pub(crate) async fn backup(config: &Config, file: &Path) -> anyhow::Result<()> {
+    store::backup(config, file).await
 }
 
 /// Makes the embedded store from a copy.

@@ -2,6 +2,7 @@
 //! leads to the API servers, the built-in roles. Made if missing, brought up to date if this server's address changed.
 
 use fairlead_api::{Failure, Kind, Look, kinds};
+use futures_util::future::{try_join, try_join_all};
 use serde_json::{Value, json};
 
 use crate::options::{FieldValidation, WriteOptions};
@@ -13,16 +14,14 @@ const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-no
 
 /// Makes what is missing.
 pub(crate) async fn run(server: &Inner) -> Result<(), Failure> {
-    for name in NAMESPACES {
-        ensure(server, &kinds::NAMESPACE, json!({"metadata": {"name": name}})).await?;
-    }
-    ensure(server, &kinds::SERVICE_CIDR, service_cidr(server)).await?;
+    // All at once: the store commits in groups, so this costs a few disk writes and not a hundred.
+    let namespaces = NAMESPACES.map(|name| (&kinds::NAMESPACE, json!({"metadata": {"name": name}})));
+    let first = namespaces.into_iter().chain([(&kinds::SERVICE_CIDR, service_cidr(server))]);
+    let roles = crate::auth::rbac::builtin::objects();
+    try_join_all(first.chain(roles).map(|(kind, object)| ensure(server, kind, object))).await?;
     ensure(server, &kinds::SERVICE, service(server)).await?;
-    keep(server, &kinds::ENDPOINTS, endpoints(server)).await?;
-    keep(server, &kinds::ENDPOINT_SLICE, slice(server)).await?;
-    for (kind, role) in crate::auth::rbac::builtin::objects() {
-        ensure(server, kind, role).await?;
-    }
+    try_join(keep(server, &kinds::ENDPOINTS, endpoints(server)), keep(server, &kinds::ENDPOINT_SLICE, slice(server)))
+        .await?;
     Ok(())
 }
 

@@ -101,8 +101,12 @@ pub(crate) fn answer(server: &Inner, path: &str, parts: &Parts) -> Result<Respon
     let found = match path.trim_end_matches('/') {
         "/version" => json(parts, &discovery::version(&build())),
         "/metrics" => reply::plain(200, server.metrics.text()),
+        // kubectl asks here before it says that it does not know a kind.
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions" => json(parts, &no_definitions()),
         "/openapi/v2" => openapi_v2(documents, parts),
-        "/openapi/v3" => cached(parts, "application/json", openapi::v3_index(kinds, &documents.open).to_string().into()),
+        "/openapi/v3" => {
+            cached(parts, "application/json", openapi::v3_index(kinds, &documents.open).to_string().into())
+        }
         other => match other.strip_prefix("/openapi/v3/").and_then(|rest| openapi_v3(documents, rest)) {
             Some(document) => cached(parts, "application/json", document.to_string().into()),
             // The reference server says nothing at all about an API it has no document for.
@@ -114,6 +118,16 @@ pub(crate) fn answer(server: &Inner, path: &str, parts: &Parts) -> Result<Respon
         return Err(not_allowed());
     }
     Ok(found)
+}
+
+/// We serve no kinds that are defined by objects.
+fn no_definitions() -> Value {
+    serde_json::json!({
+        "kind": "CustomResourceDefinitionList",
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "metadata": {"resourceVersion": "1"},
+        "items": [],
+    })
 }
 
 fn openapi_v3(documents: &Documents, path: &str) -> Option<Value> {
@@ -128,7 +142,8 @@ fn openapi_v3(documents: &Documents, path: &str) -> Option<Value> {
 fn openapi_v2(documents: &Documents, parts: &Parts) -> Response<Body> {
     let accept = negotiate::text(&parts.headers, ACCEPT);
     if openapi::V2_PROTOBUF_ACCEPTED.iter().any(|name| accept.contains(name)) {
-        let bytes = documents.v2_protobuf.get_or_init(|| openapi::v2_protobuf(&documents.kinds, &documents.open).into());
+        let bytes =
+            documents.v2_protobuf.get_or_init(|| openapi::v2_protobuf(&documents.kinds, &documents.open).into());
         return cached(parts, openapi::V2_PROTOBUF, bytes.clone());
     }
     let text = documents.v2_json.get_or_init(|| openapi::v2_json(&documents.kinds, &documents.open).to_string().into());

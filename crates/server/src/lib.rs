@@ -26,6 +26,7 @@ mod admission;
 mod allocate;
 pub mod audit;
 pub mod auth;
+pub mod backup;
 mod body;
 mod bootstrap;
 mod clock;
@@ -76,6 +77,8 @@ pub struct Options {
     pub authorization: Authorization,
     /// How long a request may take; watches may take longer.
     pub request_timeout: Duration,
+    /// How the store is copied, if it can be.
+    pub backup: Option<backup::Backup>,
 }
 
 /// Why a server could not start.
@@ -153,7 +156,10 @@ impl Server {
         let route = route::route(&route::percent_decode(parts.uri.path()), &self.inner.kinds);
         let labels = metrics::Labels::of(&parts.method, &route, &query);
         let mut call = Call { server: &self.inner, parts: &parts, query: &query, warnings: Vec::new(), sender: None };
-        let answer = call.answer(&route, body).await;
+        let answer = match tokio::time::timeout(self.inner.options.request_timeout, call.answer(&route, body)).await {
+            Ok(answer) => answer,
+            Err(_) => Err(timed_out()),
+        };
         let failed = answer.as_ref().err().map(|failure| (failure.reason, failure.message.clone()));
         let mut response = answer.unwrap_or_else(|failure| {
             reply::failure(&failure, negotiate::fallback(&parts.headers, query.get("pretty")))
@@ -208,6 +214,7 @@ impl Call<'_> {
         let wish = access::Wish::of(self.parts, route, self.query);
         self.server.access.authorize(sender.user(), &wish.attributes())?;
         match route {
+            Route::Path(path) if path == backup::PATH => backup::answer(self.server, self.parts).await,
             Route::Path(path) => health::answer(self.server, path, self.parts, self.query)
                 .unwrap_or_else(|| documents::answer(self.server, path, self.parts)),
             Route::Discovery(wanted) => documents::discovery(self.server, wanted, self.parts, self.query),
@@ -321,7 +328,13 @@ impl Call<'_> {
         }
     }
 
-    async fn create(&mut self, target: &Target, user: &auth::User, bytes: &[u8], media: &str) -> Result<Reply, Failure> {
+    async fn create(
+        &mut self,
+        target: &Target,
+        user: &auth::User,
+        bytes: &[u8],
+        media: &str,
+    ) -> Result<Reply, Failure> {
         let options = WriteOptions::parse(self.query, WriteKind::Create, self.user_agent())?;
         let expected = body::Expected::object(target.kind);
         let decoded = body::decode(bytes, media, &expected, options.field_validation, &self.server.options.settings)?;
@@ -333,7 +346,13 @@ impl Call<'_> {
         reply
     }
 
-    async fn update(&mut self, target: &Target, user: &auth::User, bytes: &[u8], media: &str) -> Result<Reply, Failure> {
+    async fn update(
+        &mut self,
+        target: &Target,
+        user: &auth::User,
+        bytes: &[u8],
+        media: &str,
+    ) -> Result<Reply, Failure> {
         let options = WriteOptions::parse(self.query, WriteKind::Update, self.user_agent())?;
         let expected = body::Expected::object(target.kind);
         let decoded = body::decode(bytes, media, &expected, options.field_validation, &self.server.options.settings)?;
@@ -477,6 +496,12 @@ pub(crate) fn unknown_resource() -> Failure {
         details: Some(serde_json::json!({})),
         ..Failure::new(404, "NotFound", "the server could not find the requested resource")
     }
+}
+
+/// 504 for a request that took too long; whether it was carried out is not known.
+fn timed_out() -> Failure {
+    let message = "Timeout: request did not complete within the allotted timeout";
+    Failure { details: Some(serde_json::json!({})), ..Failure::new(504, "Timeout", message) }
 }
 
 /// 405.

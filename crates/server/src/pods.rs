@@ -1,6 +1,6 @@
 //! What only Pods have: binding to a node, and logs.
 
-use fairlead_api::{Failure, kinds, schema};
+use fairlead_api::{Failure, Look, kinds, schema};
 use serde_json::json;
 
 use crate::body::{self, Expected};
@@ -20,11 +20,17 @@ pub(crate) async fn bind(
     let options = WriteOptions::parse(query, WriteKind::Create, "")?;
     let expected = Expected::message("Binding", "v1", &schema::core::BINDING);
     let binding = body::decode(bytes, media, &expected, options.field_validation, &server.options.settings)?.value;
-    let pod = Target { subresource: "binding".to_owned(), ..target.clone() };
-    let mut request = write::Request { server, target: &pod, user: None, options, warnings: Vec::new(), how: write::How::Patch };
+    let named = binding.at("metadata").text("name");
+    let name = if target.name.is_empty() { named } else { &target.name };
+    if !named.is_empty() && named != name {
+        return Err(Failure::bad_request("name in URL does not match name in Binding object"));
+    }
+    let pod = Target { name: name.to_owned(), ..target.clone() };
+    let mut request =
+        write::Request { server, target: &pod, user: None, options, warnings: Vec::new(), how: write::How::Patch };
     request
         .update(|live, _| {
-            let Some(live) = live else { return Err(Failure::not_found(crate::read::subject(target))) };
+            let Some(live) = live else { return Err(Failure::not_found(crate::read::subject(&pod))) };
             let mut new = live.clone();
             kinds::pod::bind(&mut new, &binding, &crate::clock::now())?;
             Ok(new)

@@ -1,26 +1,276 @@
-//! `services/NAME/proxy`: passes a request on to an endpoint of a Service, but only to one that is a Pod. It must never
-//! become a way to reach an arbitrary address through the API server.
+//! `services/NAME/proxy`: passes a request on to an endpoint of a Service, but only to one that is a Pod and has that Pod's
+//! own address. It must never become a way to reach an arbitrary address through the API server.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use bytes::Bytes;
-use fairlead_api::Failure;
-use http::Response;
+use fairlead_api::{Failure, Look, golang, ip, kinds};
+use fairlead_store::Range;
+use http::header::{AUTHORIZATION, CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use http::request::Parts;
+use http::{Request, Response, Uri};
+use http_body_util::{BodyExt, Full};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 
-use crate::reply::Body;
+use crate::reply::{self, Body};
 use crate::route::Target;
-use crate::{Inner, read};
+use crate::{Inner, collect, object, read, route};
+
+mod tls;
+
+/// How long an endpoint may take to accept a connection.
+const CONNECT: Duration = Duration::from_secs(5);
+/// How long an endpoint may take to begin its answer.
+const ANSWER: Duration = Duration::from_secs(30);
 
 /// Passes a request on.
-pub(crate) async fn proxy<B>(
-    server: &Inner,
-    target: &Target,
-    _parts: &Parts,
-    _body: B,
-) -> Result<Response<Body>, Failure>
+pub(crate) async fn proxy<B>(server: &Inner, target: &Target, parts: &Parts, body: B) -> Result<Response<Body>, Failure>
 where
     B: http_body::Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    read::find(&*server.store, target).await?;
-    Err(Failure::new(503, "ServiceUnavailable", format!("no endpoints available for service \"{}\"", target.name)))
+    let wanted = Wanted::parse(&target.name)?;
+    let service = Target { name: wanted.name.to_owned(), subresource: String::new(), ..target.clone() };
+    let entry = read::find(&*server.store, &service).await?;
+    let port = wanted.port_name(&object::load(&kinds::SERVICE, &entry)?)?;
+    if target.rest.is_empty() {
+        return Ok(with_slash(parts));
+    }
+    let address = endpoint(server, &service, &port).await?;
+    forward(&wanted, address, parts, collect(body).await?).await
+}
+
+/// `[SCHEME:]NAME[:PORT]`.
+struct Wanted<'a> {
+    https: bool,
+    name: &'a str,
+    port: &'a str,
+}
+
+impl<'a> Wanted<'a> {
+    fn parse(text: &'a str) -> Result<Wanted<'a>, Failure> {
+        let parts: Vec<&str> = text.split(':').collect();
+        let (scheme, name, port) = match parts[..] {
+            [name] => ("", name, ""),
+            [name, port] => ("", name, port),
+            [scheme, name, port] => (scheme, name, port),
+            _ => ("?", "", ""),
+        };
+        if !matches!(scheme, "" | "http" | "https") || name.is_empty() {
+            return Err(Failure::bad_request(format!("invalid service request {}", golang::quote(text))));
+        }
+        Ok(Wanted { https: scheme == "https", name, port })
+    }
+
+    /// The name of the Service's port that is meant; a number is looked up.
+    fn port_name(&self, service: &Value) -> Result<String, Failure> {
+        let Ok(number) = self.port.parse::<i64>() else { return Ok(self.port.to_owned()) };
+        let ports = service.at("spec").list("ports");
+        match ports.iter().find(|port| port.int("port") == number) {
+            Some(port) => Ok(port.text("name").to_owned()),
+            None => {
+                Err(unavailable(format!("no service port {number} found for service {}", golang::quote(self.name))))
+            }
+        }
+    }
+}
+
+fn unavailable(message: String) -> Failure {
+    Failure::new(503, "ServiceUnavailable", message)
+}
+
+/// A relative link on a page works only if the page's address ends with a slash.
+fn with_slash(parts: &Parts) -> Response<Body> {
+    let mut response = reply::plain(301, "");
+    let query = parts.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    if let Ok(location) = HeaderValue::from_str(&format!("{}/{query}", parts.uri.path())) {
+        response.headers_mut().insert(LOCATION, location);
+    }
+    response
+}
+
+/// One of the ready endpoints that are Pods, by chance.
+async fn endpoint(server: &Inner, service: &Target, port: &str) -> Result<SocketAddr, Failure> {
+    let mut candidates = from_slices(server, service, port).await?;
+    if candidates.is_empty() {
+        candidates = from_endpoints(server, service, port).await?;
+    }
+    fastrand::shuffle(&mut candidates);
+    for candidate in &candidates {
+        if let Some(address) = candidate.checked(server, &service.namespace).await? {
+            return Ok(address);
+        }
+    }
+    Err(unavailable(format!("no endpoints available for service {}", golang::quote(&service.name))))
+}
+
+/// What an endpoint says of itself.
+struct Candidate {
+    address: String,
+    port: i64,
+    pod: Value,
+}
+
+impl Candidate {
+    /// The address, if it is that of the Pod the endpoint names, and one that may be reached at all.
+    async fn checked(&self, server: &Inner, namespace: &str) -> Result<Option<SocketAddr>, Failure> {
+        if self.pod.text("kind") != "Pod" || !ip::endpoint_reasons(&self.address).is_empty() {
+            return Ok(None);
+        }
+        let key = object::key(&kinds::POD, namespace, self.pod.text("name"));
+        let Some(entry) = server.store.get(&key).await.map_err(read::unavailable)? else { return Ok(None) };
+        let pod = object::load(&kinds::POD, &entry)?;
+        let uid = self.pod.text("uid");
+        let same = uid.is_empty() || uid == pod.at("metadata").text("uid");
+        let status = pod.at("status");
+        let own = status.text("podIP") == self.address
+            || status.list("podIPs").iter().any(|ip| ip.text("ip") == self.address);
+        let (Ok(ip), Ok(port)) = (self.address.parse::<IpAddr>(), u16::try_from(self.port)) else { return Ok(None) };
+        Ok((same && own).then(|| SocketAddr::new(ip, port)))
+    }
+}
+
+async fn from_slices(server: &Inner, service: &Target, port: &str) -> Result<Vec<Candidate>, Failure> {
+    let prefix = object::prefix(&kinds::ENDPOINT_SLICE, &service.namespace);
+    let page = server.store.range(Range { prefix: prefix.into(), ..Range::default() }).await;
+    let page = page.map_err(read::unavailable)?;
+    let mut found = Vec::new();
+    for entry in &page.entries {
+        let belongs = object::with_index(&kinds::ENDPOINT_SLICE, entry, |index| {
+            index.labels.iter().any(|(key, value)| &**key == "kubernetes.io/service-name" && **value == *service.name)
+        });
+        if belongs {
+            found.extend(of_slice(&object::load(&kinds::ENDPOINT_SLICE, entry)?, port));
+        }
+    }
+    Ok(found)
+}
+
+fn of_slice(slice: &Value, port: &str) -> Vec<Candidate> {
+    let Some(port) = slice.list("ports").iter().find(|p| p.text("name") == port).map(|p| p.int("port")) else {
+        return Vec::new();
+    };
+    let ready = slice.list("endpoints").iter().filter(|e| e.at("conditions").flag_opt("ready").unwrap_or(true));
+    ready
+        .filter_map(|e| {
+            let address = e.texts("addresses").first()?.to_string();
+            Some(Candidate { address, port, pod: e.at("targetRef").clone() })
+        })
+        .collect()
+}
+
+async fn from_endpoints(server: &Inner, service: &Target, port: &str) -> Result<Vec<Candidate>, Failure> {
+    let key = object::key(&kinds::ENDPOINTS, &service.namespace, &service.name);
+    let Some(entry) = server.store.get(&key).await.map_err(read::unavailable)? else { return Ok(Vec::new()) };
+    let endpoints = object::load(&kinds::ENDPOINTS, &entry)?;
+    let mut found = Vec::new();
+    for subset in endpoints.list("subsets") {
+        let Some(port) = subset.list("ports").iter().find(|p| p.text("name") == port) else { continue };
+        found.extend(subset.list("addresses").iter().map(|address| Candidate {
+            address: address.text("ip").to_owned(),
+            port: port.int("port"),
+            pod: address.at("targetRef").clone(),
+        }));
+    }
+    Ok(found)
+}
+
+async fn forward(
+    wanted: &Wanted<'_>,
+    address: SocketAddr,
+    parts: &Parts,
+    body: Bytes,
+) -> Result<Response<Body>, Failure> {
+    let failed = |why: String| unavailable(format!("error trying to reach service: {why}"));
+    let request = outgoing(address, parts, body).map_err(|error| failed(error.to_string()))?;
+    let stream = tokio::time::timeout(CONNECT, TcpStream::connect(address))
+        .await
+        .map_err(|_| failed(format!("dial tcp {address}: i/o timeout")))?
+        .map_err(|error| failed(format!("dial tcp {address}: {error}")))?;
+    let answer = async {
+        if wanted.https {
+            let stream = tls::connect(stream, address.ip()).await.map_err(|error| error.to_string())?;
+            send(stream, request).await
+        } else {
+            send(stream, request).await
+        }
+    };
+    match tokio::time::timeout(ANSWER, answer).await {
+        Ok(answer) => answer.map_err(failed),
+        Err(_) => Err(failed(format!("{address} did not answer in time"))),
+    }
+}
+
+async fn send<S>(stream: S, request: Request<Full<Bytes>>) -> Result<Response<Body>, String>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
+    let (mut sender, connection) = handshake.map_err(|error| error.to_string())?;
+    tokio::spawn(connection);
+    let mut response = sender.send_request(request).await.map_err(|error| error.to_string())?;
+    drop_hop_by_hop(response.headers_mut());
+    // A body that breaks off ends the answer early; there is nobody left to tell.
+    Ok(response.map(|body| {
+        let frames = http_body_util::BodyStream::new(body);
+        let frames = futures_util::StreamExt::take_while(frames, |frame| std::future::ready(frame.is_ok()));
+        let frames = futures_util::StreamExt::filter_map(frames, |frame| std::future::ready(frame.ok().map(Ok)));
+        http_body_util::StreamBody::new(frames).boxed_unsync()
+    }))
+}
+
+/// The request as the endpoint gets it: without the client's credentials, which are for us.
+fn outgoing(address: SocketAddr, parts: &Parts, body: Bytes) -> Result<Request<Full<Bytes>>, http::Error> {
+    let query = parts.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    // The path as it was sent, escapes and all, from behind the subresource on.
+    let sent = route::after(parts.uri.path(), route::PROXY_PARTS);
+    let uri: Uri = format!("{sent}{query}").parse()?;
+    let mut request = Request::new(Full::new(body));
+    *request.method_mut() = parts.method.clone();
+    *request.uri_mut() = uri;
+    let mut headers = parts.headers.clone();
+    drop_hop_by_hop(&mut headers);
+    headers.remove(AUTHORIZATION);
+    let private: Vec<HeaderName> =
+        headers.keys().filter(|name| name.as_str().starts_with("impersonate-")).cloned().collect();
+    for name in private {
+        headers.remove(name);
+    }
+    if let Some(host) = headers.insert(HOST, HeaderValue::from_str(&address.to_string())?) {
+        headers.insert(HeaderName::from_static("x-forwarded-host"), host);
+    }
+    headers.insert(HeaderName::from_static("x-forwarded-uri"), HeaderValue::from_str(parts.uri.path())?);
+    if let Some(connection) = parts.extensions.get::<crate::serve::Connection>() {
+        let peer = HeaderValue::from_str(&connection.peer.ip().to_string())?;
+        headers.append(HeaderName::from_static("x-forwarded-for"), peer);
+    }
+    *request.headers_mut() = headers;
+    Ok(request)
+}
+
+/// Headers that are about one connection only.
+fn drop_hop_by_hop(headers: &mut HeaderMap) {
+    let named: Vec<String> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(',').map(|name| name.trim().to_lowercase()))
+        .collect();
+    let fixed = [
+        "connection",
+        "keep-alive",
+        "proxy-connection",
+        "transfer-encoding",
+        "te",
+        "trailer",
+        "upgrade",
+        "content-length",
+    ];
+    for name in named.iter().map(String::as_str).chain(fixed) {
+        headers.remove(name);
+    }
 }

@@ -1,8 +1,8 @@
 //! Questions that are posted and answered, not stored: who am I, may I, is this token good; and tokens for ServiceAccounts.
 
+use fairlead_api::field::FieldError;
 use fairlead_api::status::Subject;
 use fairlead_api::{Failure, Look, Path, schema};
-use fairlead_api::field::FieldError;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -89,7 +89,11 @@ fn set_reason(status: &mut Value, reason: String) {
 fn subject_of(spec: &Value) -> Result<User, Failure> {
     let groups: Vec<String> = spec.texts("groups").into_iter().map(str::to_owned).collect();
     if spec.text("user").is_empty() && groups.is_empty() {
-        let error = FieldError::invalid(&Path::new("spec").child("user"), "", "at least one of user or group must be specified");
+        let error = FieldError::invalid(
+            &Path::new("spec").child("user"),
+            "",
+            "at least one of user or group must be specified",
+        );
         let subject = Subject { group: "authorization.k8s.io", kind: "SubjectAccessReview", name: "" };
         return Err(Failure::invalid(subject, &vec![error]));
     }

@@ -83,6 +83,10 @@ fn versioned(group: &str, version: &str, rest: &[&str], path: &str, kinds: &[&'s
         ["namespaces", namespace, resource, ref rest @ ..] => (namespace, resource, rest),
         [resource, ref rest @ ..] => ("", resource, rest),
     };
+    // `bindings` is another name for the binding of a Pod, which the body names.
+    if let (true, "bindings", false, []) = (group.is_empty(), resource, namespace.is_empty(), rest) {
+        return target(find("pods"), namespace, &["", "binding"], path, watch);
+    }
     match find(resource) {
         Some(kind) if kind.namespaced || namespace.is_empty() => target(Some(kind), namespace, rest, path, watch),
         _ => Route::UnknownResource,
@@ -100,7 +104,7 @@ fn target(kind: Option<&'static Kind>, namespace: &str, rest: &[&str], path: &st
     if rest.len() > 2 && subresource != "proxy" {
         return Route::UnknownResource;
     }
-    let rest = rest_of(path, rest.len());
+    let rest = if subresource == "proxy" { after(path, PROXY_PARTS).to_owned() } else { String::new() };
     Route::Resource(Target {
         kind,
         namespace: namespace.to_owned(),
@@ -111,13 +115,16 @@ fn target(kind: Option<&'static Kind>, namespace: &str, rest: &[&str], path: &st
     })
 }
 
-/// The path after `proxy`, as it was written: a trailing slash counts there.
-fn rest_of(path: &str, parts: usize) -> String {
-    if parts < 2 {
-        return String::new();
+/// What follows the first `count` parts of a path, as it was written: a trailing slash counts there.
+pub(crate) fn after(path: &str, count: usize) -> &str {
+    match path.match_indices('/').nth(count) {
+        Some((at, _)) => &path[at..],
+        None => "",
     }
-    path.split_once("/proxy").map(|(_, rest)| rest.to_owned()).unwrap_or_default()
 }
+
+/// How many parts `/api/v1/namespaces/NS/services/NAME/proxy` has.
+pub(crate) const PROXY_PARTS: usize = 7;
 
 /// Turns `%41` into `A`. What is not valid stays as it is.
 pub(crate) fn percent_decode(text: &str) -> String {

@@ -5,20 +5,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use fairlead_server::backup::Backup;
 use fairlead_server::read_foreign;
 use fairlead_store::{Backend, Embedded, Etcd, EtcdOptions, EtcdTls, Memory};
 
+use super::client;
 use crate::config::{self, Config, Store};
 
 /// How often etcd forgets old revisions, as with kube-apiserver.
 const COMPACTION: Duration = Duration::from_secs(300);
 
-/// Opens the store.
-pub(super) async fn open(config: &Config) -> anyhow::Result<Arc<dyn Backend>> {
+/// Opens the store; with it comes how to copy it while it is open, if it can be.
+pub(super) async fn open(config: &Config) -> anyhow::Result<(Arc<dyn Backend>, Option<Backup>)> {
     Ok(match &config.store {
-        Store::Memory => Arc::new(Memory::default()),
-        Store::Embedded => Arc::new(Embedded::open(&config.data_dir).context("--data-dir")?),
-        Store::Etcd(etcd) => connect(etcd).await?,
+        Store::Memory => (Arc::new(Memory::default()), None),
+        Store::Embedded => {
+            let store = Arc::new(Embedded::open(&config.data_dir).context("--data-dir")?);
+            let copied = store.clone();
+            let copy = move |file: &Path| copied.backup(file).map_err(|error| error.to_string());
+            (store, Some(Backup { copy: Arc::new(copy), dir: config.data_dir.clone() }))
+        }
+        Store::Etcd(etcd) => (connect(etcd).await?, None),
     })
 }
 
@@ -46,11 +53,17 @@ fn read(flag: &str, file: &Path) -> anyhow::Result<Vec<u8>> {
     std::fs::read(file).with_context(|| format!("--{flag}: {}", file.display()))
 }
 
-/// Copies the embedded store into a file.
-pub(super) fn backup(config: &Config, file: &Path) -> anyhow::Result<()> {
+/// Copies the embedded store into a file: through the server if one runs, else by ourselves.
+pub(super) async fn backup(config: &Config, file: &Path) -> anyhow::Result<()> {
     embedded_only(config)?;
-    let store = Embedded::open(&config.data_dir).context("--data-dir")?;
-    store.backup(file).with_context(|| format!("backup to {}", file.display()))
+    anyhow::ensure!(!file.exists(), "{} is already there; a copy never overwrites a file", file.display());
+    match Embedded::open(&config.data_dir) {
+        Ok(store) => store.backup(file).with_context(|| format!("backup to {}", file.display())),
+        Err(fairlead_store::Error::Unusable(why)) => client::backup(&config.data_dir, file)
+            .await
+            .with_context(|| format!("the store is in use ({why}), and the server that uses it could not be asked")),
+        Err(error) => Err(error).context("--data-dir"),
+    }
 }
 
 /// Makes the embedded store from a copy.

@@ -36,3 +36,14 @@ fn paths_that_name_nothing() {
 fn an_escaped_slash_in_a_name_makes_a_subresource() {
     check("/api/v1/namespaces/x/services/a%2Fb", Some(("services", "x", "a", "b")));
 }
+
+#[test]
+fn what_follows_proxy_is_kept_as_written() {
+    let rest = |path: &str| match route(path, KINDS) {
+        Route::Resource(target) => target.rest,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(rest("/api/v1/namespaces/proxy/services/proxy/proxy/a/proxy/"), "/a/proxy/");
+    assert_eq!(rest("/api/v1/namespaces/x/services/s/proxy/"), "/");
+    assert_eq!(rest("/api/v1/namespaces/x/services/s/proxy"), "");
+}

@@ -1,0 +1,86 @@
+//! `/fairlead/backup`: a copy of the store, taken while the server goes on, for those who may read everything.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use fairlead_api::Failure;
+use futures_util::stream;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::request::Parts;
+use http::{Method, Response};
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
+use tokio::io::AsyncReadExt;
+
+use crate::reply::Body;
+use crate::{Inner, not_allowed};
+
+/// Where a copy is asked for.
+pub const PATH: &str = "/fairlead/backup";
+
+/// Writes a consistent copy of the store into a file that is not there yet.
+pub type Copy = Arc<dyn Fn(&Path) -> Result<(), String> + Send + Sync>;
+
+/// How copies are made, and where they wait to be sent.
+#[derive(Clone)]
+pub struct Backup {
+    /// Makes the copy.
+    pub copy: Copy,
+    /// A directory only we can read.
+    pub dir: PathBuf,
+}
+
+impl std::fmt::Debug for Backup {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Backup").field("dir", &self.dir).finish_non_exhaustive()
+    }
+}
+
+/// How much is read and sent at a time.
+const CHUNK: usize = 256 * 1024;
+
+/// Sends a copy of the store.
+pub(crate) async fn answer(server: &Inner, parts: &Parts) -> Result<Response<Body>, Failure> {
+    if parts.method != Method::GET {
+        return Err(not_allowed());
+    }
+    let Some(backup) = server.options.backup.clone() else {
+        return Err(Failure::new(
+            404,
+            "NotFound",
+            "this server keeps nothing that it could copy; its store has tools of its own",
+        ));
+    };
+    let file = backup.dir.join(format!("backup-{}.tmp", uuid::Uuid::new_v4()));
+    let guard = Temporary(file.clone());
+    let failed = |why: String| Failure::internal(format!("the store cannot be copied: {why}"));
+    tokio::task::spawn_blocking(move || (backup.copy)(&file))
+        .await
+        .map_err(|error| failed(error.to_string()))?
+        .map_err(failed)?;
+    let file = tokio::fs::File::open(&guard.0).await.map_err(|error| failed(error.to_string()))?;
+    let chunks = stream::unfold((file, guard), |(mut file, guard)| async move {
+        let mut chunk = vec![0; CHUNK];
+        match file.read(&mut chunk).await {
+            Ok(read) if read > 0 => {
+                chunk.truncate(read);
+                Some((Ok(Frame::data(Bytes::from(chunk))), (file, guard)))
+            }
+            _ => None,
+        }
+    });
+    let mut response = Response::new(StreamBody::new(chunks).boxed_unsync());
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+    Ok(response)
+}
+
+/// Removes its file in the end.
+struct Temporary(PathBuf);
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // Gone already is as good.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
