@@ -2,6 +2,7 @@
 //! anything at all.
 
 mod accounts;
+mod bad_input;
 mod crash;
 mod etcd_keys;
 mod hangs;
