@@ -95,6 +95,19 @@ fn requests_to_an_etcd_that_does_not_answer_end_in_time() {
     }
 }
 
+#[test]
+fn a_watch_lasts_as_long_as_asked_within_reason() {
+    let server = server(&["--store", "memory"]);
+    for (seconds, ends) in [("-5", true), ("1", true), ("9223372036854775807", false)] {
+        let path = format!("/api/v1/services?watch=1&timeoutSeconds={seconds}&resourceVersion=1");
+        let connection = server.client().connect(Duration::from_secs(4)).expect("the server listens");
+        let lines = connection.follow(&path).expect("the server answers").expect("a watch");
+        let ended = lines.map(|line| line.map(drop)).collect::<Result<(), _>>();
+        assert_eq!(ended.is_ok(), ends, "{seconds}: {ended:?}");
+    }
+    assert!(!server.log().contains("panicked"), "{}", server.log());
+}
+
 fn signal(etcd: &Etcd, name: &str) {
     let pid = etcd.pid().expect("it runs").to_string();
     let status = Command::new("kill").args([&format!("-{name}"), &pid]).status().expect("there is a kill");

@@ -345,7 +345,7 @@ const READ_QUERIES: &[&str] = &[
     "fieldSelector=spec.clusterIP%3DNone%2Cspec.type%3D",
     "includeObject=Everything",
     "pretty=maybe",
-    "watch=1&timeoutSeconds=0&resourceVersion=abc",
+    "watch=1&timeoutSeconds=-1&resourceVersion=abc",
     "watch=1&timeoutSeconds=-5&resourceVersion=1",
     "watch=1&sendInitialEvents=true",
     "timeoutSeconds=x",
