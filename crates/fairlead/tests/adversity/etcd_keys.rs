@@ -14,9 +14,14 @@ use super::{PATIENCE, accounts, server};
 /// The key of the node-port map.
 pub(crate) const NODE_PORTS: &str = "/registry/ranges/servicenodeports";
 
-/// A JSON value in etcd.
+/// An object in etcd, in either of its forms.
 pub(crate) fn value(etcd: &Etcd, key: &str) -> Value {
-    let bytes = etcdctl(etcd, &["get", "--print-value-only", key], b"");
+    let mut bytes = etcdctl(etcd, &["get", "--print-value-only", key], b"");
+    if bytes.starts_with(b"k8s\0") {
+        // The line break is etcdctl's.
+        bytes.pop();
+        bytes = fairlead_server::read_foreign(key, &bytes).expect("an object").json.to_vec();
+    }
     serde_json::from_slice(&bytes).unwrap_or_else(|error| panic!("{key}: {error}: {}", String::from_utf8_lossy(&bytes)))
 }
 

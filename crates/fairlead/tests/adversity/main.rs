@@ -6,6 +6,7 @@ mod bad_input;
 mod crash;
 mod etcd_keys;
 mod hangs;
+mod kubernetes;
 mod mirror;
 mod two_servers;
 

@@ -18,7 +18,7 @@ const APPLY: &str = "application/apply-patch+yaml";
 pub(super) fn is_known_fault(request: &Request, status: &Value) -> bool {
     let message = status["message"].as_str().unwrap_or_default();
     // Plain errors have a message and no reason.
-    let is_plain = status["reason"].is_null();
+    let is_plain = status["reason"].as_str().unwrap_or_default().is_empty();
     let is_patch = request.media == STRATEGIC_PATCH || request.media == APPLY;
     let plain = [
         "resourceVersion should not be set on objects to be created",
