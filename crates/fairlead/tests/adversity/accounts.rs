@@ -2,6 +2,7 @@
 //! nothing is booked that no Service has.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
 
 use fairlead_api::alloc::NodePorts;
 use fairlead_testkit::https::Client;
@@ -55,13 +56,22 @@ pub(crate) fn balance(client: &Client, map: &Value) {
 
 /// As [`balance`], of objects that were read before.
 pub(crate) fn check(services: &Objects, addresses: &Objects, map: &Value) {
-    assert_eq!(booked_addresses(addresses), addresses_of(services), "IPAddress objects, and what Services have");
+    same(
+        &booked_addresses(addresses).into_iter().collect(),
+        &addresses_of(services).into_iter().collect(),
+        "IPAddress",
+    );
     let range = 30000..=32767;
     let booked = match map {
         Value::Null => NodePorts::new(range),
         map => NodePorts::read(map, range).expect("a map of node ports"),
     };
-    assert_eq!(booked.in_use().collect::<BTreeSet<_>>(), ports_of(services), "node-port map, and what Services have");
+    same(&booked.in_use().collect(), &ports_of(services), "node port");
+}
+
+fn same<T: Ord + Debug>(booked: &BTreeSet<T>, had: &BTreeSet<T>, what: &str) {
+    let (leaked, lost): (Vec<_>, Vec<_>) = (booked.difference(had).collect(), had.difference(booked).collect());
+    assert!(leaked.is_empty() && lost.is_empty(), "{what} booked for nobody: {leaked:?}; had and not booked: {lost:?}");
 }
 
 /// The Service that has each address.

@@ -75,6 +75,8 @@ fn cross(ours: &Client, theirs: &Client) {
                 _ => {
                     let object = send(client, "GET", &path, &Value::Null, 200);
                     let mut thief = service("thief", 1);
+                    // Of two addresses kube-apiserver may leave the other one booked for a while.
+                    thief["spec"]["ipFamilyPolicy"] = json!("SingleStack");
                     thief["spec"]["clusterIP"] = object["spec"]["clusterIP"].clone();
                     send(client, "POST", SERVICES, &thief, 422);
                 }
@@ -124,7 +126,9 @@ impl KubeApiserver {
             .args(["--tls-cert-file", &pki("server.crt"), "--tls-private-key-file", &pki("server.key")])
             .args(["--token-auth-file", &file("tokens.csv"), "--authorization-mode", "AlwaysAllow"])
             .args(["--service-account-issuer", "https://kubernetes.default.svc"])
-            .args(["--service-account-key-file", &pki("sa.key"), "--service-account-signing-key-file", &pki("sa.key")])
+            // Tokens are of no interest here; any pair of keys will do.
+            .args(["--service-account-key-file", &pki("server.crt")])
+            .args(["--service-account-signing-key-file", &pki("server.key")])
             .args(["--endpoint-reconciler-type", "none"])
             .stdout(Stdio::null())
             .stderr(File::create(home.path().join("log")).expect("a log"))
