@@ -156,10 +156,13 @@ impl Server {
         let route = route::route(&route::percent_decode(parts.uri.path()), &self.inner.kinds);
         let labels = metrics::Labels::of(&parts.method, &route, &query);
         let mut call = Call { server: &self.inner, parts: &parts, query: &query, warnings: Vec::new(), sender: None };
-        let answer = match tokio::time::timeout(self.inner.options.request_timeout, call.answer(&route, body)).await {
+        let mut body = std::pin::pin!(body);
+        let answer = call.answer(&route, body.as_mut());
+        let answer = match tokio::time::timeout(self.inner.options.request_timeout, answer).await {
             Ok(answer) => answer,
             Err(_) => Err(timed_out()),
         };
+        discard(body).await;
         let failed = answer.as_ref().err().map(|failure| (failure.reason, failure.message.clone()));
         let mut response = answer.unwrap_or_else(|failure| {
             reply::failure(&failure, negotiate::fallback(&parts.headers, query.get("pretty")))
@@ -481,13 +484,34 @@ where
     let body = std::pin::pin!(Limited::new(body, body::MAX_BODY));
     match body.collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(Failure::new(
-            413,
-            "RequestEntityTooLarge",
-            format!("Request entity too large: limit is {}", body::MAX_BODY),
-        )),
+        Err(error) if error.is::<LengthLimitError>() => {
+            let why = format!("Request entity too large: limit is {}", body::MAX_BODY);
+            Err(Failure::new(413, "RequestEntityTooLarge", why))
+        }
         Err(error) => Err(Failure::bad_request(format!("the body could not be read: {error}"))),
     }
+}
+
+/// How much of an unwanted body is read, and for how long.
+const DISCARDED: usize = 8 * body::MAX_BODY;
+const DISCARD_TIME: Duration = Duration::from_secs(1);
+
+/// Reads what nobody wanted of a body: a connection that is closed while its client still sends is reset, and the client never
+/// learns why it was refused.
+async fn discard<B: http_body::Body<Data = Bytes>>(mut body: std::pin::Pin<&mut B>) {
+    if body.is_end_stream() {
+        return;
+    }
+    let rest = async {
+        let mut left = DISCARDED;
+        while let Some(Ok(frame)) = body.frame().await {
+            match left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) {
+                Some(rest) => left = rest,
+                None => return,
+            }
+        }
+    };
+    let _ = tokio::time::timeout(DISCARD_TIME, rest).await;
 }
 
 /// 404 for a resource we do not know.

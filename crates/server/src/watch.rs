@@ -27,6 +27,8 @@ use crate::{Inner, object, table};
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 /// A watch that names no end gets one between this and twice this.
 const MIN_DURATION_SECONDS: u64 = 1800;
+/// No watch is longer, whatever it asks for: a year, which no clock overflows at.
+const MAX_DURATION_SECONDS: u64 = 365 * 24 * 3600;
 
 /// Opens a watch. Mistakes are answered at once; the stream itself never fails, it ends.
 pub(crate) async fn watch(
@@ -40,8 +42,8 @@ pub(crate) async fn watch(
     let prefix = object::prefix(target.kind, &target.namespace);
     let encoder = Encoder { kind: target.kind, form, include, columns_sent: false };
     let seconds = match options.timeout_seconds {
-        Some(seconds) if seconds > 0 => seconds.unsigned_abs(),
-        _ => MIN_DURATION_SECONDS + fastrand::u64(..MIN_DURATION_SECONDS),
+        None | Some(0) => MIN_DURATION_SECONDS + fastrand::u64(..MIN_DURATION_SECONDS),
+        Some(seconds) => u64::try_from(seconds).unwrap_or(0).min(MAX_DURATION_SECONDS),
     };
     let mut stream = Stream {
         watch: None,

@@ -220,8 +220,14 @@ impl Request<'_> {
                 return Ok(Reply::object(200, self.kind(), object::text(self.kind(), &entry)?));
             }
             let gone = is_finished(&new, self.kind());
-            let Allocation { mut guards, mut writes, lock, .. } =
-                if gone { crate::delete::release(self.server, self.kind(), &old).await? } else { allocation };
+            let Allocation { mut guards, mut writes, lock, .. } = match gone {
+                true => {
+                    // Both may need the node-port map, which only one can hold.
+                    drop(allocation);
+                    crate::delete::release(self.server, self.kind(), &old).await?
+                }
+                false => allocation,
+            };
             guards.insert(0, Guard::At(key.clone(), entry.revision));
             writes.insert(0, if gone { Write::Delete(key.clone()) } else { Write::Put(key.clone(), draft) });
             let outcome = self.server.store.commit(Txn { guards, writes }).await.map_err(unavailable)?;

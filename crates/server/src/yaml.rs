@@ -10,6 +10,10 @@ pub(crate) struct Parsed {
     pub(crate) duplicates: Vec<String>,
 }
 
+/// What aliases may add to a document, in parts of it: manifests repeat a few lines with them; a small body that stands for
+/// a huge one is an attack.
+const MAX_REPLAYED: usize = 50_000;
+
 /// Parses the first document of a YAML body; an empty one is null.
 pub(crate) fn parse(body: &[u8]) -> Result<Parsed, String> {
     let text = std::str::from_utf8(body).map_err(|_| "invalid leading UTF-8 octet".to_owned())?;
@@ -26,7 +30,8 @@ pub(crate) fn parse(body: &[u8]) -> Result<Parsed, String> {
 }
 
 fn read(text: &str, duplicate_keys: serde_saphyr::DuplicateKeyPolicy) -> Result<Value, String> {
-    let options = serde_saphyr::options! { duplicate_keys: duplicate_keys };
+    let alias_limits = serde_saphyr::alias_limits! { max_total_replayed_events: MAX_REPLAYED };
+    let options = serde_saphyr::options! { duplicate_keys: duplicate_keys, alias_limits: alias_limits };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let line = error.location().map_or(0, |at| at.line());
         format!("line {line}: did not find expected node content")

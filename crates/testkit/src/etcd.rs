@@ -50,6 +50,11 @@ impl Etcd {
         format!("{scheme}://{}", self.address())
     }
 
+    /// The number of its process.
+    pub fn pid(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
+
     /// Ends it as a crash would.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {

@@ -8,6 +8,8 @@ use std::time::Duration;
 use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
+pub mod connection;
+
 /// Whom to ask.
 #[derive(Debug, Clone)]
 pub struct Client {
