@@ -89,6 +89,10 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
 /// What the rules of objects depend on.
 fn options(config: &Config, address: SocketAddr, backup: Option<Backup>) -> anyhow::Result<Options> {
     let wants = |plugin: &str| config.admission_enabled.iter().any(|enabled| enabled == plugin);
+    if !config.admission_disabled.is_empty() {
+        let plugins = config.admission_disabled.join(", ");
+        tracing::warn!("--disable-admission-plugins: these are part of the server and stay on: {plugins}");
+    }
     Ok(Options {
         settings: settings(config),
         extra_kinds: extra_kinds(config)?,
