@@ -336,7 +336,10 @@ impl Scanner<'_> {
     }
     fn some_digits(&mut self, context: &str) -> Result<(), String> {
         match self.peek() {
-            Some(b'0'..=b'9') => Ok(self.digits()),
+            Some(b'0'..=b'9') => {
+                self.digits();
+                Ok(())
+            }
             Some(c) => Err(invalid(c, context)),
             None => Err("unexpected end of JSON input".to_owned()),
         }

@@ -17,9 +17,10 @@ pub(crate) async fn run(server: &Inner) -> Result<(), Failure> {
     // All at once: the store commits in groups, so this costs a few disk writes and not a hundred.
     let namespaces = NAMESPACES.map(|name| (&kinds::NAMESPACE, json!({"metadata": {"name": name}})));
     let first = namespaces.into_iter().chain([(&kinds::SERVICE_CIDR, service_cidr(server))]);
+    try_join_all(first.map(|(kind, object)| ensure(server, kind, object))).await?;
     let roles = crate::auth::rbac::builtin::objects();
-    try_join_all(first.chain(roles).map(|(kind, object)| ensure(server, kind, object))).await?;
-    ensure(server, &kinds::SERVICE, service(server)).await?;
+    let second = roles.into_iter().chain([(&kinds::SERVICE, service(server))]);
+    try_join_all(second.map(|(kind, object)| ensure(server, kind, object))).await?;
     try_join(keep(server, &kinds::ENDPOINTS, endpoints(server)), keep(server, &kinds::ENDPOINT_SLICE, slice(server)))
         .await?;
     Ok(())

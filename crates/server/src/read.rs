@@ -159,10 +159,10 @@ impl Start {
 
 /// Reads enough of the store to fill the limit with objects that match.
 async fn collect(store: &dyn Backend, target: &Target, filter: &Filter, start: &Start) -> Result<Page, Failure> {
-    if let (Some(name), true) = (filter.only_name(), start.after.is_none() && start.at.is_none()) {
-        if !target.namespace.is_empty() || !target.kind.namespaced {
-            return one(store, target, filter, name).await;
-        }
+    let whole_key = !target.namespace.is_empty() || !target.kind.namespaced;
+    let from_now = start.after.is_none() && start.at.is_none();
+    if let Some(name) = filter.only_name().filter(|_| whole_key && from_now) {
+        return one(store, target, filter, name).await;
     }
     let mut after = start.after.clone();
     let mut at = start.at;

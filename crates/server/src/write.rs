@@ -248,7 +248,13 @@ impl Request<'_> {
         }
         let uid = object.at("metadata").text("uid");
         if !uid.is_empty() {
-            return Err(self.uid_conflict(uid, ""));
+            return Err(match self.how {
+                How::Apply => Failure::conflict(
+                    subject(self.target),
+                    &format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found"),
+                ),
+                _ => self.uid_conflict(uid, ""),
+            });
         }
         self.match_namespace(&mut object)?;
         self.admit_namespace(&object).await?;

@@ -19,7 +19,7 @@ use std::thread::JoinHandle;
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
-use redb::Database;
+use redb::{Database, ReadTransaction};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::state::{Present, State};
@@ -57,8 +57,7 @@ impl Embedded {
     }
 
     fn start(db: Database, name: &str) -> Result<Embedded, Error> {
-        let meta = log::read_meta(&db, name)?;
-        let (state, history) = rebuild(&db, name, meta)?;
+        let (state, history) = rebuild(&log::look(&db, name)?, name)?;
         let (db, state) = (Arc::new(db), Arc::new(state));
         let (queue, jobs) = mpsc::channel(QUEUE);
         let committer = Committer { db: db.clone(), state: state.clone(), history, broken: None };
@@ -110,10 +109,11 @@ impl Backend for Embedded {
 }
 
 /// Reads the log: what is present, what happened last, and what is only history.
-fn rebuild(db: &Database, name: &str, meta: Meta) -> Result<(State, History), Error> {
+fn rebuild(source: &ReadTransaction, name: &str) -> Result<(State, History), Error> {
+    let meta = log::read_meta(source, name)?;
     let mut present = Present { entries: BTreeMap::new(), revision: meta.revision };
     let (mut events, mut history) = (Vec::new(), History::default());
-    log::replay(db, name, |revision, key, change| {
+    log::replay(source, name, |revision, key, change| {
         present.revision = present.revision.max(revision);
         let previous = present.entries.get(key).cloned();
         let event = match (change, previous) {

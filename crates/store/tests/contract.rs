@@ -1,7 +1,5 @@
 //! What every backend promises, asked of each of them: memory, embedded, and a real etcd.
 
-#[path = "support/etcd_process.rs"]
-mod etcd_process;
 #[path = "support/objects.rs"]
 mod objects;
 
@@ -36,7 +34,7 @@ enum Store {
 enum Home {
     None,
     Dir { _dir: tempfile::TempDir },
-    Process { _etcd: etcd_process::EtcdProcess },
+    Process { _etcd: fairlead_testkit::Etcd },
 }
 
 impl Subject {
@@ -51,7 +49,7 @@ impl Subject {
     }
 
     async fn etcd() -> Subject {
-        let etcd = etcd_process::EtcdProcess::start();
+        let etcd = fairlead_testkit::Etcd::start();
         let options = EtcdOptions { endpoints: vec![etcd.url()], ..EtcdOptions::default() };
         let store = Store::Etcd(Etcd::connect(&options, decode).await.expect("etcd answers"));
         Subject { store, _home: Home::Process { _etcd: etcd } }
@@ -95,7 +93,7 @@ macro_rules! contract {
         }
         mod etcd {
             $(#[tokio::test] async fn $fact() {
-                if super::etcd_process::available(stringify!($fact)) {
+                if fairlead_testkit::need(concat!("etcd::", stringify!($fact)), "etcd") {
                     super::$fact(super::Subject::etcd().await).await
                 }
             })*

@@ -1,14 +1,12 @@
 //! What only etcd can do to us: go away and come back, forget, hold foreign values, ask for certificates.
 
-#[path = "support/etcd_process.rs"]
-mod etcd_process;
 #[path = "support/objects.rs"]
 mod objects;
 
 use std::time::Duration;
 
-use etcd_process::{EtcdProcess, available};
 use fairlead_store::{Backend, Draft, Error, Etcd, EtcdOptions, EtcdTls, Event, Outcome, Revision, Watch};
+use fairlead_testkit::{Etcd as EtcdProcess, need};
 use objects::{all, decode, delete, draft, put, stored, txn, write};
 use tokio::time::timeout;
 
@@ -48,7 +46,7 @@ async fn next(watch: &mut Watch) -> Result<Vec<Event>, Error> {
 
 #[tokio::test]
 async fn a_watch_goes_on_after_etcd_was_away() {
-    if !available("a_watch_goes_on_after_etcd_was_away") {
+    if !need("a_watch_goes_on_after_etcd_was_away", "etcd") {
         return;
     }
     let mut etcd = EtcdProcess::start();
@@ -73,7 +71,7 @@ async fn a_watch_goes_on_after_etcd_was_away() {
 
 #[tokio::test]
 async fn watchers_start_over_when_etcd_forgot_what_they_missed() {
-    if !available("watchers_start_over_when_etcd_forgot_what_they_missed") {
+    if !need("watchers_start_over_when_etcd_forgot_what_they_missed", "etcd") {
         return;
     }
     let mut etcd = EtcdProcess::start();
@@ -96,7 +94,7 @@ async fn watchers_start_over_when_etcd_forgot_what_they_missed() {
 
 #[tokio::test]
 async fn a_watch_reaches_back_into_the_history_of_etcd() {
-    if !available("a_watch_reaches_back_into_the_history_of_etcd") {
+    if !need("a_watch_reaches_back_into_the_history_of_etcd", "etcd") {
         return;
     }
     let etcd = EtcdProcess::start();
@@ -125,7 +123,7 @@ async fn a_watch_reaches_back_into_the_history_of_etcd() {
 
 #[tokio::test]
 async fn a_dead_endpoint_is_passed_over() {
-    if !available("a_dead_endpoint_is_passed_over") {
+    if !need("a_dead_endpoint_is_passed_over", "etcd") {
         return;
     }
     let etcd = EtcdProcess::start();
@@ -141,7 +139,7 @@ async fn a_dead_endpoint_is_passed_over() {
 
 #[tokio::test]
 async fn the_prefix_keeps_clusters_apart() {
-    if !available("the_prefix_keeps_clusters_apart") {
+    if !need("the_prefix_keeps_clusters_apart", "etcd") {
         return;
     }
     let etcd = EtcdProcess::start();
@@ -166,7 +164,7 @@ async fn the_prefix_keeps_clusters_apart() {
 
 #[tokio::test]
 async fn a_value_that_cannot_be_read_is_named() {
-    if !available("a_value_that_cannot_be_read_is_named") {
+    if !need("a_value_that_cannot_be_read_is_named", "etcd") {
         return;
     }
     let etcd = EtcdProcess::start();
@@ -187,7 +185,7 @@ async fn a_value_that_cannot_be_read_is_named() {
 
 #[tokio::test]
 async fn foreign_encodings_are_decoded_and_json_is_written() {
-    if !available("foreign_encodings_are_decoded_and_json_is_written") {
+    if !need("foreign_encodings_are_decoded_and_json_is_written", "etcd") {
         return;
     }
     fn both(key: &str, value: &[u8]) -> Result<Draft, String> {
@@ -208,7 +206,7 @@ async fn foreign_encodings_are_decoded_and_json_is_written() {
 
 #[tokio::test]
 async fn compaction_goes_in_rounds() {
-    if !available("compaction_goes_in_rounds") {
+    if !need("compaction_goes_in_rounds", "etcd") {
         return;
     }
     let etcd = EtcdProcess::start();
@@ -232,7 +230,7 @@ async fn compaction_goes_in_rounds() {
 
 #[tokio::test]
 async fn certificates_are_shown_and_checked() {
-    if !available("certificates_are_shown_and_checked") {
+    if !need("certificates_are_shown_and_checked", "etcd") {
         return;
     }
     let dir = tempfile::tempdir().expect("a directory");

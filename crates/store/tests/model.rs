@@ -60,6 +60,7 @@ struct Run {
 }
 
 impl Run {
+    #[allow(clippy::print_stdout, reason = "a failure is repeated with its seed")]
     fn new(store: Box<dyn Backend>, seed: u64) -> Run {
         println!("FAIRLEAD_SEED={seed}");
         Run { store, rng: Rng::with_seed(seed), states: vec![Objects::new()], watches: Vec::new() }

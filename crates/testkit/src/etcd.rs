@@ -16,15 +16,22 @@ pub struct Etcd {
     data: TempDir,
     client: u16,
     peer: u16,
+    flags: Vec<String>,
 }
 
 impl Etcd {
-    /// Starts one and waits until it answers. Ask [`need`] first whether there is one.
+    /// Starts one and waits until it answers. Ask [`need`](need::need) first whether there is one.
     pub fn start() -> Etcd {
+        Etcd::start_with(&[])
+    }
+
+    /// The same with further flags.
+    pub fn start_with(flags: &[String]) -> Etcd {
         // Another process may take a free port before etcd does.
         for _ in 0..5 {
             let data = tempfile::tempdir().expect("a temporary directory");
-            let mut etcd = Etcd { child: None, data, client: free_port(), peer: free_port() };
+            let flags = flags.to_vec();
+            let mut etcd = Etcd { child: None, data, client: free_port(), peer: free_port(), flags };
             if etcd.run() {
                 return etcd;
             }
@@ -32,9 +39,15 @@ impl Etcd {
         panic!("etcd does not start");
     }
 
+    /// Where it listens, without the scheme.
+    pub fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.client)
+    }
+
     /// Where it listens.
     pub fn url(&self) -> String {
-        format!("http://127.0.0.1:{}", self.client)
+        let scheme = if self.flags.iter().any(|flag| flag.starts_with("--cert-file")) { "https" } else { "http" };
+        format!("{scheme}://{}", self.address())
     }
 
     /// The number of its process.
@@ -56,6 +69,13 @@ impl Etcd {
         assert!(self.run(), "etcd does not start again");
     }
 
+    /// Starts it again with nothing.
+    pub fn restart_empty(&mut self) {
+        self.kill();
+        fs::remove_dir_all(self.data.path().join("etcd")).expect("it has data");
+        assert!(self.run(), "etcd does not start again");
+    }
+
     fn run(&mut self) -> bool {
         let (client, peer) = (self.url(), format!("http://127.0.0.1:{}", self.peer));
         let program = need::program("etcd").expect("the test asked for etcd");
@@ -65,6 +85,7 @@ impl Etcd {
             .args(["--listen-client-urls", &client, "--advertise-client-urls", &client])
             .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
             .args(["--initial-cluster", &format!("default={peer}")])
+            .args(&self.flags)
             .stdout(Stdio::null())
             .stderr(File::create(self.data.path().join("log")).expect("a log"))
             .spawn()
@@ -77,7 +98,7 @@ impl Etcd {
         let deadline = Instant::now() + Duration::from_secs(30);
         while Instant::now() < deadline {
             let log = fs::read_to_string(self.data.path().join("log")).unwrap_or_default();
-            if log.contains("serving insecure client requests") {
+            if log.contains("serving insecure client requests") || log.contains("serving client requests") {
                 return true;
             }
             if self.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(Some(_)))) {

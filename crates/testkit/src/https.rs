@@ -1,6 +1,6 @@
 //! A small HTTPS client: one request, one connection, one answer. It trusts one authority and nobody else.
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,23 +56,7 @@ impl Client {
 
     /// Sends a request with a JSON body, which may be empty.
     pub fn request(&self, method: &str, path: &str, body: &str) -> io::Result<Answer> {
-        let mut request = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", self.address);
-        if !self.token.is_empty() {
-            request += &format!("Authorization: Bearer {}\r\n", self.token);
-        }
-        if !body.is_empty() {
-            request += &format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
-        }
-        self.exchange(format!("{request}\r\n{body}").as_bytes())
-    }
-
-    fn exchange(&self, request: &[u8]) -> io::Result<Answer> {
-        let socket = TcpStream::connect_timeout(&self.address, Duration::from_secs(10))?;
-        socket.set_read_timeout(Some(Duration::from_secs(30)))?;
-        let name = ServerName::from(self.address.ip());
-        let connection = ClientConnection::new(self.tls.clone(), name).map_err(io::Error::other)?;
-        let mut stream = StreamOwned::new(connection, socket);
-        stream.write_all(request)?;
+        let mut stream = self.send(method, path, body)?;
         let mut bytes = Vec::new();
         match stream.read_to_end(&mut bytes) {
             // A server that just closes has still answered.
@@ -81,6 +65,62 @@ impl Client {
         }
         parse(&bytes).ok_or_else(|| io::Error::other("the answer is not HTTP"))
     }
+
+    /// Hands each line of an endless answer to `each`, until that says `false` or the server ends the answer.
+    pub fn watch(&self, path: &str, mut each: impl FnMut(&str) -> bool) -> io::Result<()> {
+        let mut stream = BufReader::new(self.send("GET", path, "")?);
+        let mut line = String::new();
+        while line != "\r\n" {
+            line.clear();
+            if stream.read_line(&mut line)? == 0 {
+                return Err(io::Error::other("the answer has no end to its head"));
+            }
+        }
+        let mut text = Vec::new();
+        loop {
+            let chunk = read_chunk(&mut stream)?;
+            if chunk.is_empty() {
+                return Ok(());
+            }
+            text.extend(chunk);
+            while let Some(end) = text.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = text.drain(..=end).collect();
+                if !each(String::from_utf8_lossy(&line).trim_end()) {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn send(&self, method: &str, path: &str, body: &str) -> io::Result<Stream> {
+        let mut request = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", self.address);
+        if !self.token.is_empty() {
+            request += &format!("Authorization: Bearer {}\r\n", self.token);
+        }
+        if !body.is_empty() {
+            request += &format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
+        }
+        let socket = TcpStream::connect_timeout(&self.address, Duration::from_secs(10))?;
+        socket.set_read_timeout(Some(Duration::from_secs(30)))?;
+        let name = ServerName::from(self.address.ip());
+        let connection = ClientConnection::new(self.tls.clone(), name).map_err(io::Error::other)?;
+        let mut stream = StreamOwned::new(connection, socket);
+        stream.write_all(format!("{request}\r\n{body}").as_bytes())?;
+        Ok(stream)
+    }
+}
+
+type Stream = StreamOwned<ClientConnection, TcpStream>;
+
+/// One chunk of an answer; empty at its end.
+fn read_chunk(stream: &mut impl BufRead) -> io::Result<Vec<u8>> {
+    let mut size = String::new();
+    stream.read_line(&mut size)?;
+    let size = usize::from_str_radix(size.trim(), 16).map_err(io::Error::other)?;
+    let mut chunk = vec![0; size + 2];
+    stream.read_exact(&mut chunk)?;
+    chunk.truncate(size);
+    Ok(chunk)
 }
 
 fn parse(bytes: &[u8]) -> Option<Answer> {

@@ -34,7 +34,13 @@ pub struct Server {
 impl Server {
     /// Starts `program server` with further flags and waits until it is ready.
     pub fn start(program: impl AsRef<Path>, flags: &[&str]) -> Server {
+        Server::start_on(program, flags, |_| {})
+    }
+
+    /// The same, after `prepare` has put something into the data directory, which is not there yet.
+    pub fn start_on(program: impl AsRef<Path>, flags: &[&str], prepare: impl FnOnce(&Path)) -> Server {
         let home = tempfile::tempdir().expect("a temporary directory");
+        prepare(&home.path().join("data"));
         fs::write(home.path().join("config.yaml"), "{}\n").expect("a config file");
         let tokens = format!("{ADMIN_TOKEN},admin,admin,\"system:masters\"\n");
         fs::write(home.path().join("tokens.csv"), tokens).expect("a token file");

@@ -38,8 +38,8 @@ pub static TOKEN_REQUEST_SPEC: Struct = message(
     "TokenRequestSpec",
     &[
         field(1, "audiences", List(&TEXT)).always(),
-        field(4, "expirationSeconds", Shape::Int64).pointer().always(),
-        field(3, "boundObjectRef", Object(&BOUND_OBJECT_REFERENCE)).pointer().always(),
+        field(4, "expirationSeconds", Shape::Int64).pointer(),
+        field(3, "boundObjectRef", Object(&BOUND_OBJECT_REFERENCE)).pointer(),
     ],
 );
 

@@ -30,7 +30,9 @@ pub(super) async fn backup(data_dir: &Path, file: &Path) -> anyhow::Result<()> {
         anyhow::bail!("the server refused: {}", status.text("message"));
     }
     let partial = file.with_extension("partial");
-    let mut out = tokio::fs::File::create_new(&partial).await.with_context(|| partial.display().to_string())?;
+    // Secrets are in it: from the first byte on, nobody but its owner reads it.
+    let opened = tokio::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&partial).await;
+    let mut out = opened.with_context(|| partial.display().to_string())?;
     while let Some(frame) = answer.frame().await {
         if let Ok(data) = frame?.into_data() {
             out.write_all(&data).await?;

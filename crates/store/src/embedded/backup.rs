@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use redb::{Database, ReadableDatabase, ReadableTable};
+use redb::{Database, ReadTransaction, ReadableTable};
 
 use super::file::{self, place};
 use super::log::{self, LOG, Meta};
@@ -16,6 +16,7 @@ const RESTORE_STEP: u64 = 1_000_000_000;
 pub fn restore(from: &Path, data_dir: &Path) -> Result<(), Error> {
     let name = from.display().to_string();
     let source = Database::builder().open_read_only(from).map_err(|e| log::unreadable(&name, &e.into()))?;
+    let source = log::look(&source, &name)?;
     let meta = log::read_meta(&source, &name)?;
     let mut newest = meta.revision;
     // Before anything is written: a damaged record must not come to light only when the store is opened.
@@ -27,12 +28,13 @@ pub fn restore(from: &Path, data_dir: &Path) -> Result<(), Error> {
 
 /// Writes a copy of the store as it is now; what is committed meanwhile is not in it.
 pub(super) fn backup(db: &Database, path: &Path) -> Result<(), Error> {
-    let meta = log::read_meta(db, "the store")?;
-    place(path, |target| copy(db, target, meta))
+    // One look for all: the log fits the numbers beside it only as of the same moment.
+    let source = log::look(db, "the store")?;
+    let meta = log::read_meta(&source, "the store")?;
+    place(path, |target| copy(&source, target, meta))
 }
 
-fn copy(from: &impl ReadableDatabase, to: &Database, meta: Meta) -> Result<(), redb::Error> {
-    let source = from.begin_read()?;
+fn copy(source: &ReadTransaction, to: &Database, meta: Meta) -> Result<(), redb::Error> {
     let txn = to.begin_write()?;
     log::write_meta(&txn, meta)?;
     {

@@ -10,7 +10,7 @@
 //!
 //! Up to `history` the log has at least the newest put of each object that was there.
 
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
+use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 
 use crate::{Draft, Error, Event, Revision};
 
@@ -90,9 +90,14 @@ pub(crate) fn write_meta(txn: &WriteTransaction, meta: Meta) -> Result<(), redb:
     Ok(())
 }
 
+/// One look at the file: what is committed later does not change it.
+pub(crate) fn look(db: &impl ReadableDatabase, name: &str) -> Result<ReadTransaction, Error> {
+    db.begin_read().map_err(|error| unreadable(name, &error.into()))
+}
+
 /// The numbers beside the log. A format from the future is refused.
-pub(crate) fn read_meta(db: &impl ReadableDatabase, name: &str) -> Result<Meta, Error> {
-    let numbers = meta_numbers(db).map_err(|error| unreadable(name, &error))?;
+pub(crate) fn read_meta(source: &ReadTransaction, name: &str) -> Result<Meta, Error> {
+    let numbers = meta_numbers(source).map_err(|error| unreadable(name, &error))?;
     match numbers {
         [Some(format), ..] if format > FORMAT => Err(Error::Unusable(format!(
             "{name} has format {format}, written by a newer program; this program reads up to format {FORMAT}"
@@ -104,8 +109,8 @@ pub(crate) fn read_meta(db: &impl ReadableDatabase, name: &str) -> Result<Meta, 
     }
 }
 
-fn meta_numbers(db: &impl ReadableDatabase) -> Result<[Option<u64>; 3], redb::Error> {
-    let table = match db.begin_read()?.open_table(META) {
+fn meta_numbers(source: &ReadTransaction) -> Result<[Option<u64>; 3], redb::Error> {
+    let table = match source.open_table(META) {
         Err(redb::TableError::TableDoesNotExist(_)) => return Ok([None; 3]),
         other => other?,
     };
@@ -115,12 +120,12 @@ fn meta_numbers(db: &impl ReadableDatabase) -> Result<[Option<u64>; 3], redb::Er
 
 /// Goes through the log by revision.
 pub(crate) fn replay(
-    db: &impl ReadableDatabase,
+    source: &ReadTransaction,
     name: &str,
     mut each: impl FnMut(Revision, &str, Change),
 ) -> Result<(), Error> {
     let failed = |error: redb::Error| unreadable(name, &error);
-    let log = db.begin_read().map_err(|e| failed(e.into()))?.open_table(LOG).map_err(|e| failed(e.into()))?;
+    let log = source.open_table(LOG).map_err(|e| failed(e.into()))?;
     for record in log.iter().map_err(|e| failed(e.into()))? {
         let (place, value) = record.map_err(|e| failed(e.into()))?;
         let (revision, key) = place.value();

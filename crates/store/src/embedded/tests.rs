@@ -139,6 +139,30 @@ async fn a_backup_taken_while_running_is_restored_whole() {
     assert_eq!(names, ["copy", "data", "second"], "nothing half-made stays behind");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_under_load_is_one_moment() {
+    let dir = tempdir().expect("a directory");
+    let store = std::sync::Arc::new(open(&dir.path().join("data")));
+    let writer = tokio::spawn({
+        let store = store.clone();
+        async move {
+            for n in 0..2000 {
+                let pair = ["a", "b"].map(|name| put(&format!("/registry/pods/ns/{name}"), &n.to_string()));
+                write(&store, pair.into()).await.expect("write");
+            }
+        }
+    });
+    for round in 0..5 {
+        let (copy, data) = (dir.path().join(format!("copy{round}")), dir.path().join(format!("data{round}")));
+        let source = store.clone();
+        let made = tokio::task::spawn_blocking(move || source.backup(&copy).and_then(|()| restore(&copy, &data)));
+        made.await.expect("no panic").expect("a copy");
+        let all = contents(&open(&dir.path().join(format!("data{round}"))), None).await;
+        assert!(all.is_empty() || all.len() == 2 && all[0].1 == all[1].1, "a part of a transaction");
+    }
+    writer.await.expect("no panic");
+}
+
 #[test]
 fn a_restore_overwrites_nothing_and_takes_no_rubbish() {
     let dir = tempdir().expect("a directory");

@@ -72,14 +72,23 @@ impl Disk {
     }
 
     fn write(&mut self, offset: usize, data: &[u8]) {
-        for (at, byte) in data.iter().enumerate().map(|(n, byte)| (offset + n, byte)) {
-            let block = at / BLOCK;
-            if !self.cached.contains_key(&block) {
-                self.cached.insert(block, self.block(block));
-            }
-            self.cached.get_mut(&block).expect("just put there")[at % BLOCK] = *byte;
+        for (block, at, part) in blocks(offset, data.len()) {
+            let mut bytes = self.block(block);
+            bytes[at..at + part.len()].copy_from_slice(&data[part]);
+            self.cached.insert(block, bytes);
         }
     }
+}
+
+/// The blocks a span touches: which, from where in it, and which part of the span.
+fn blocks(offset: usize, len: usize) -> impl Iterator<Item = (usize, usize, std::ops::Range<usize>)> {
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        let (block, at) = ((offset + done) / BLOCK, (offset + done) % BLOCK);
+        let part = done..(done + BLOCK - at).min(len);
+        done = part.end;
+        (!part.is_empty()).then_some((block, at, part))
+    })
 }
 
 impl StorageBackend for Power {
@@ -89,12 +98,9 @@ impl StorageBackend for Power {
 
     fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), io::Error> {
         self.with(|disk| {
-            for (n, byte) in out.iter_mut().enumerate() {
-                let at = offset as usize + n;
-                *byte = match disk.cached.get(&(at / BLOCK)) {
-                    Some(block) => block[at % BLOCK],
-                    None => disk.durable.get(at).copied().unwrap_or(0),
-                };
+            for (block, at, part) in blocks(offset as usize, out.len()) {
+                let count = part.len();
+                out[part].copy_from_slice(&disk.block(block)[at..at + count]);
             }
         })
     }
@@ -130,6 +136,7 @@ fn make(disk: &Power) {
 }
 
 #[tokio::test]
+#[allow(clippy::print_stdout, reason = "a failure is repeated with its seed")]
 async fn what_was_acknowledged_survives_a_power_cut() {
     let seed = fastrand::u64(..);
     println!("seed {seed}");
