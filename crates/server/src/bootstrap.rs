@@ -88,11 +88,9 @@ pub(crate) async fn ensure(server: &Inner, kind: &'static Kind, value: Value) ->
         other => return other.map(|_| ()),
     }
     let object = write::canonical(kind, value);
-    match request(server, &target).create(object).await {
-        // Another server on the same store was quicker.
-        Err(Failure { reason: "AlreadyExists", .. }) => Ok(()),
-        other => other.map(|_| ()),
-    }
+    let Err(failure) = request(server, &target).create(object).await else { return Ok(()) };
+    // Another server on the same store may have been quicker; then the object is there, or its address is taken.
+    read::find(&*server.store, &target).await.map(drop).map_err(|_| failure)
 }
 
 /// Creates an object, or brings its content up to date.
@@ -104,6 +102,8 @@ async fn keep(server: &Inner, kind: &'static Kind, value: Value) -> Result<(), F
     for (name, content) in value.as_object().into_iter().flatten().filter(|(name, _)| *name != "metadata") {
         object.set(name, content.clone());
     }
+    // Without a condition: servers that start together write one after another.
+    object.map_mut("metadata").shift_remove("resourceVersion");
     let object = write::canonical(kind, object);
     request(server, &target).replace(object).await.map(|_| ())
 }

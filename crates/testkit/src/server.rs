@@ -121,7 +121,10 @@ impl Server {
         self.child = Some(child);
         match lines.recv_timeout(PATIENCE) {
             Ok(text) => self.announcement = text,
-            Err(_) => panic!("the server does not get ready:\n{}", self.log()),
+            Err(_) => {
+                let ended = self.child.as_mut().and_then(|child| child.try_wait().ok().flatten());
+                panic!("the server does not get ready ({ended:?}):\n{}", self.log());
+            }
         }
         self.address = address_in(&self.announcement).expect("the announcement names the address");
         let ready = self.client().get("/readyz").expect("the server says it is ready");

@@ -212,6 +212,24 @@ fn no_panic(servers: &[Server]) {
 }
 
 #[test]
+fn servers_that_start_at_once_on_an_empty_etcd_all_start() {
+    if !need("servers_that_start_at_once_on_an_empty_etcd_all_start", "etcd") {
+        return;
+    }
+    for _ in 0..3 {
+        let etcd = Etcd::start();
+        let servers: Vec<Server> = thread::scope(|scope| {
+            let start = || server(&["--etcd-servers", &etcd.url()]);
+            let starting: Vec<_> = (0..4).map(|_| scope.spawn(start)).collect();
+            starting.into_iter().map(|starts| starts.join().expect("it starts")).collect()
+        });
+        let (services, _) = accounts::list(&servers[0].client(), "/api/v1/services");
+        assert_eq!(services.keys().collect::<Vec<_>>(), ["default/kubernetes"]);
+        accounts::balance(&servers[1].client(), &Value::Null);
+    }
+}
+
+#[test]
 fn one_of_many_gets_an_address_or_a_port_that_all_ask_for() {
     let test = "one_of_many_gets_an_address_or_a_port_that_all_ask_for";
     if !need(test, "etcd") {
