@@ -103,12 +103,7 @@ fn group_versions(kinds: &[&'static Kind]) -> Vec<(&'static str, &'static str)> 
 }
 
 /// The types of these kinds and all that they reach. `all` says in which groups the types of the protocol are at home.
-fn schemas(
-    dialect: Dialect,
-    here: &[&'static Kind],
-    all: &[&'static Kind],
-    open: &[Gate],
-) -> Map<String, Value> {
+fn schemas(dialect: Dialect, here: &[&'static Kind], all: &[&'static Kind], open: &[Gate]) -> Map<String, Value> {
     let mut out = Schemas::new(dialect, open);
     for kind in here {
         out.object(kind.schema, &[gvk(kind.group, kind.version, kind.kind)]);

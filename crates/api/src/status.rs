@@ -65,7 +65,8 @@ impl Failure {
     }
     /// 409 for a write based on an old version. `subject.kind` is the resource.
     pub fn conflict(subject: Subject<'_>, why: &str) -> Failure {
-        let message = format!("Operation cannot be fulfilled on {} {}: {why}", subject.qualified(), golang::quote(subject.name));
+        let message =
+            format!("Operation cannot be fulfilled on {} {}: {why}", subject.qualified(), golang::quote(subject.name));
         Failure::new(409, "Conflict", message).with(subject.details())
     }
     /// 403. `subject.kind` is the resource.
@@ -87,8 +88,12 @@ impl Failure {
             errors.iter().map(|e| json!({"reason": e.reason(), "message": e.body(), "field": e.field})).collect();
         let mut details = subject.details();
         details.insert("causes".to_owned(), causes.into());
-        Failure::new(422, "Invalid", format!("{} {} is invalid: {text}", subject.qualified(), golang::quote(subject.name)))
-            .with(details)
+        Failure::new(
+            422,
+            "Invalid",
+            format!("{} {} is invalid: {text}", subject.qualified(), golang::quote(subject.name)),
+        )
+        .with(details)
     }
     /// 500.
     pub fn internal(message: impl Into<String>) -> Failure {

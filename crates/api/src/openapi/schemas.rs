@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::{descriptions, list_name, type_name};
-use crate::schema::{Gate, Field, Merge, Presence, Shape, Strategic, Struct, meta};
+use crate::schema::{Field, Gate, Merge, Presence, Shape, Strategic, Struct, meta};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 

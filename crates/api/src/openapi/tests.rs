@@ -107,7 +107,8 @@ fn references(value: &Value, out: &mut BTreeSet<String>) {
 #[test]
 fn every_reference_leads_somewhere() {
     let v2 = v2_json(KINDS, &[]);
-    let documents = group_versions(KINDS).into_iter().filter_map(|(group, version)| v3_document(KINDS, &[], group, version));
+    let documents =
+        group_versions(KINDS).into_iter().filter_map(|(group, version)| v3_document(KINDS, &[], group, version));
     for document in documents.chain([v2]) {
         let mut found = BTreeSet::new();
         references(&document, &mut found);
