@@ -182,7 +182,8 @@ impl World {
             (of.rules.prepare_update)(&mut object, old, &settings);
         }
         let metadata = object.at("metadata");
-        if metadata.get("deletionTimestamp").is_some() && metadata.list("finalizers").is_empty() && key.0 != "Pod" {
+        let held = !metadata.list("finalizers").is_empty() || metadata.int("deletionGracePeriodSeconds") > 0;
+        if metadata.get("deletionTimestamp").is_some() && !held {
             self.remove(&key);
             return;
         }
@@ -195,7 +196,9 @@ impl World {
         let now = step.at("options").int_opt("gracePeriodSeconds") == Some(0);
         let graceful = key.0 == "Pod" && !now && !object.at("spec").text("nodeName").is_empty();
         if graceful || !object.at("metadata").list("finalizers").is_empty() {
-            object.map_mut("metadata").insert("deletionTimestamp".to_owned(), "2026-03-01T00:00:00Z".into());
+            let metadata = object.map_mut("metadata");
+            metadata.insert("deletionTimestamp".to_owned(), "2026-03-01T00:00:00Z".into());
+            metadata.insert("deletionGracePeriodSeconds".to_owned(), if graceful { 30 } else { 0 }.into());
             self.put(key, object);
             return;
         }
@@ -229,6 +232,10 @@ impl World {
                 "conditions": [{"type": "Ready", "status": ready, "lastTransitionTime": "2026-01-01T00:00:00Z"}]});
             let target = json!({"kind": "Pod", "name": name});
             self.patch(&json!({"target": target, "subresource": "status", "patch": {"status": status}}));
+            // As in the recording, Pods come a few at a time.
+            if at % 20 == 0 {
+                self.run_controllers();
+            }
         }
     }
 
