@@ -14,6 +14,8 @@ mod changes;
 mod names;
 mod order;
 mod reason;
+#[cfg(test)]
+mod sample;
 mod selection;
 mod trigger;
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use fairlead_api::view::{EndpointHints, EndpointSlice, Family, Hint};
+use fairlead_api::view::{Endpoint, EndpointHints, EndpointSlice, Family, Hint};
 
 use super::zones::{Allocation, Zones};
 use super::{Hinted, Slices};
@@ -36,10 +36,14 @@ pub(super) fn disabled(why: &str, family: Family) -> Notice {
     Notice::warning("TopologyAwareHintsDisabled", format!("{why}, addressType: {family}"))
 }
 
-/// Sets hints and returns how many there are for each zone, or why there can be none.
+/// Sets hints and returns how many there are for each zone, or why there can be none. Nothing is touched before that is known.
 fn distribute(zones: &Zones, slices: &mut Slices<'_, '_>) -> Result<Counts, String> {
-    let ready = slices.all().flat_map(|slice| &slice.endpoints).filter(|endpoint| endpoint.is_ready()).count();
-    let allocations = allocations(zones, ready)?;
+    let ready: Vec<_> =
+        slices.all().flat_map(|slice| &slice.endpoints).filter(|endpoint| endpoint.is_ready()).collect();
+    let allocations = allocations(zones, ready.len())?;
+    if ready.iter().any(|endpoint| zone(endpoint).is_none()) {
+        return Err("One or more endpoints do not have a zone specified".to_owned());
+    }
     let mut given = Counts::new();
     slices.touch(|slice| match valid_hints(slice, &given, &allocations) {
         Some(hints) => {
@@ -49,19 +53,17 @@ fn distribute(zones: &Zones, slices: &mut Slices<'_, '_>) -> Result<Counts, Stri
         None => true,
     });
     for endpoint in slices.changing().flat_map(|slice| &mut slice.endpoints) {
-        endpoint.hints = None;
-        if endpoint.is_ready() {
-            let zone = endpoint.zone.clone().filter(|zone| !zone.is_empty());
-            let zone = zone.ok_or("One or more endpoints do not have a zone specified")?;
-            endpoint.hints = Some(for_zone(&zone));
-            *given.entry(zone).or_default() += 1;
+        endpoint.hints = zone(endpoint).filter(|_| endpoint.is_ready()).map(for_zone);
+        if let Some(zone) = zone(endpoint).filter(|_| endpoint.is_ready()) {
+            *given.entry(zone.to_owned()).or_default() += 1;
         }
     }
     move_hints(slices, &allocations, &mut given);
-    if given.is_empty() {
-        return Err("No hints allocated for zones".to_owned());
-    }
     Ok(given)
+}
+
+fn zone(endpoint: &Endpoint) -> Option<&str> {
+    endpoint.zone.as_deref().filter(|zone| !zone.is_empty())
 }
 
 fn for_zone(zone: &str) -> EndpointHints {
