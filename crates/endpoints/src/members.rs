@@ -17,7 +17,7 @@ pub type Nodes<'a> = &'a dyn Fn(&str) -> Option<&'a Node>;
 /// The endpoints a Service should have in one family, by the ports they have.
 #[derive(Debug, Default)]
 pub struct Members<'a> {
-    /// Endpoints with the same ports. A group may be empty: its Pods are all left out.
+    /// Endpoints with the same ports together; no group is empty.
     pub groups: Vec<Group<'a>>,
     /// Pods that are not endpoints in this family, and endpoints that lack a port.
     pub left_out: Vec<LeftOut>,
@@ -81,11 +81,9 @@ pub fn members<'a>(service: &'a Service, pods: &[&'a Pod], nodes: Nodes<'a>, fam
         for (port, _) in service.spec.ports.iter().zip(&numbers).filter(|(_, number)| number.is_none()) {
             leave(port_missing(port), Some(family));
         }
-        // Even a Pod that is left out below says that there are Pods with these ports.
-        let group = groups.entry(numbers).or_insert_with(BTreeMap::new);
         match member(service, pod, nodes, family) {
             Ok(member) => {
-                group.insert(pod.metadata.name.as_str(), member);
+                groups.entry(numbers).or_insert_with(BTreeMap::new).insert(pod.metadata.name.as_str(), member);
             }
             Err(reason) => leave(reason, Some(family)),
         }

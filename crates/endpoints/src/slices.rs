@@ -288,4 +288,6 @@ pub(crate) fn owner(kind: &str, metadata: &Meta) -> Owner {
 }
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;

@@ -72,11 +72,11 @@ fn correct(of: &Frame<'_>, slice: &EndpointSlice, wanted: &mut Wanted<'_>) -> Fa
         is_right &= found.as_ref().is_some_and(|member| member.equals(endpoint));
         kept.extend(found);
     }
+    if kept.is_empty() {
+        return Fate::Empty;
+    }
     if is_right && slice.metadata.labels == of.shape.labels {
         return Fate::Unchanged;
-    }
-    if kept.is_empty() && !slice.endpoints.is_empty() {
-        return Fate::Empty;
     }
     let mut slice = slice.clone();
     slice.metadata.labels.clone_from(&of.shape.labels);
