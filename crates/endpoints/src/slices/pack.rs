@@ -31,7 +31,7 @@ pub(super) fn pack<'a>(of: &Frame<'_>, mut wanted: Wanted<'a>, existing: &[&'a E
     for slice in existing {
         match correct(of, slice, &mut wanted) {
             Fate::Unchanged => unchanged.push(*slice),
-            Fate::Changed(slice) => changed.push(slice),
+            Fate::Changed(slice) => changed.push(*slice),
             Fate::Empty => plan.delete.push(slice),
         }
     }
@@ -57,7 +57,7 @@ enum Fate {
     /// It is right as it is.
     Unchanged,
     /// It says something else now.
-    Changed(EndpointSlice),
+    Changed(Box<EndpointSlice>),
     /// None of its endpoints is wanted.
     Empty,
 }
@@ -78,12 +78,12 @@ fn correct(of: &Frame<'_>, slice: &EndpointSlice, wanted: &mut Wanted<'_>) -> Fa
     if is_right && slice.metadata.labels == of.shape.labels {
         return Fate::Unchanged;
     }
-    let mut slice = slice.clone();
-    slice.metadata.labels.clone_from(&of.shape.labels);
-    if !is_right {
-        slice.endpoints = kept.iter().map(Member::to_endpoint).collect();
-    }
-    Fate::Changed(slice)
+    // Endpoints are made anew rather than copied: what is right comes out the same.
+    let mut metadata = slice.metadata.clone();
+    metadata.labels.clone_from(&of.shape.labels);
+    let endpoints = kept.iter().map(Member::to_endpoint).collect();
+    let (address_type, ports) = (slice.address_type, slice.ports.clone());
+    Fate::Changed(Box::new(EndpointSlice { metadata, address_type, endpoints, ports }))
 }
 
 fn fill(of: &Frame<'_>, slice: &mut EndpointSlice, wanted: &mut Wanted<'_>) {

@@ -12,8 +12,10 @@ fn pod(name: &str, time: &str) -> Pod {
     pod
 }
 
-/// Each sight is the Pods with their times, and what is said of it.
-fn check(sights: &[(&[(&str, &str)], Option<&str>)]) {
+/// The Pods with their times, and what is said of them.
+type Sight<'a> = (&'a [(&'a str, &'a str)], Option<&'a str>);
+
+fn check(sights: &[Sight<'_>]) {
     let mut service = Service::default();
     service.metadata.creation_timestamp = Some("05".to_owned());
     let mut times = TriggerTimes::default();
