@@ -134,6 +134,8 @@ fn reconcile_family<'a>(
         &mut outcome.hinted,
     );
     outcome.changes.notices.extend(notices);
+    // Hints that were given anew may come out as they were.
+    plan.update.retain(|slice| !slices.contains(&slice));
     reuse(shape, &mut plan);
     finish(input, plan, &mut outcome.changes);
     found

@@ -171,6 +171,41 @@ fn check(cluster: &mut Cluster) -> Changes<EndpointSlice> {
     changes
 }
 
+/// Ports, addresses and readiness that the specification has in Endpoints.
+fn specified_endpoints(cluster: &Cluster) -> BTreeSet<(i32, String, bool)> {
+    let service = &cluster.service.spec;
+    let mut all = BTreeSet::new();
+    for pod in &cluster.pods {
+        let ips = pod.status.pod_ips.iter().map(|pod_ip| &pod_ip.ip);
+        let Some(ip) = ips.into_iter().find(|ip| ip.contains(':') == (service.ip_families[0] == Family::V6)) else {
+            continue;
+        };
+        if pod.status.phase == "Succeeded" || (pod.is_terminating() && !service.publish_not_ready_addresses) {
+            continue;
+        }
+        let ready = service.publish_not_ready_addresses || pod.status.conditions[0].status == "True";
+        let web = pod.spec.containers.first().map(|container| container.ports[0].container_port);
+        let ports = service.ports.iter().filter_map(|port| match port.target_port {
+            TargetPort::Number(number) => Some(number),
+            TargetPort::Name(_) => web,
+        });
+        let ports = ports.chain(service.ports.is_empty().then_some(0));
+        all.extend(ports.map(|port| (port, ip.clone(), ready)));
+    }
+    all
+}
+
+fn check_endpoints(cluster: &mut Cluster) {
+    cluster.sync_endpoints();
+    let subsets = &cluster.endpoints.as_ref().expect("there are always Endpoints").subsets;
+    let entries = crate::legacy::entries(subsets);
+    let said = entries.map(|(port, address, ready)| (port.map_or(0, |port| port.port), address.ip.clone(), ready));
+    let said: Vec<_> = said.collect();
+    assert_eq!(said.len(), said.iter().collect::<BTreeSet<_>>().len(), "nothing is said twice");
+    assert_eq!(said.into_iter().collect::<BTreeSet<_>>(), specified_endpoints(cluster));
+    assert_eq!(cluster.sync_endpoints().writes(), 0, "a second look changes nothing");
+}
+
 /// Writes by family; deletions by the family of the slice that goes.
 fn most_writes(before: &[EndpointSlice], changes: &Changes<EndpointSlice>) -> usize {
     let deleted = before.iter().filter(|slice| changes.delete.contains(&slice.metadata.name));
@@ -202,6 +237,7 @@ proptest! {
             let name = format!("p{at:02}");
             cluster.pods.retain(|pod| pod.metadata.name != name);
             cluster.pods.extend(backend.map(|backend| backend.pod(at)));
+            check_endpoints(&mut cluster);
             let before = cluster.slices.clone();
             let changes = check(&mut cluster);
             prop_assert!(most_writes(&before, &changes) <= 2, "{changes:?}");
@@ -209,6 +245,34 @@ proptest! {
         for service in services {
             cluster.service = service;
             check(&mut cluster);
+        }
+    }
+
+    /// In topology mode all ready endpoints have a hint for one zone that counts, or none has.
+    #[test]
+    fn topology_hints_are_all_or_none_and_come_to_rest(
+        steps in prop::collection::vec((0..24usize, prop::option::weighted(0.8, backend())), 1..40),
+        cpus in prop::collection::vec(1..5u8, 2..4),
+        max in 2..8usize,
+    ) {
+        let mut cluster = Cluster::new(
+            service("metadata: {annotations: {service.kubernetes.io/topology-mode: Auto}}"),
+            Vec::new(),
+        );
+        cluster.max = max;
+        cluster.nodes = cpus.iter().enumerate().map(|(at, cpu)| {
+            let name = format!("n{}", at + 1);
+            (name.clone(), node(&name, &format!("z{at}"), &format!("status: {{allocatable: {{cpu: '{cpu}'}}}}")))
+        }).collect();
+        for (at, backend) in steps {
+            let name = format!("p{at:02}");
+            cluster.pods.retain(|pod| pod.metadata.name != name);
+            cluster.pods.extend(backend.map(|backend| backend.pod(at)));
+            cluster.sync();
+            let ready = cluster.slices.iter().flat_map(|slice| &slice.endpoints).filter(|endpoint| endpoint.is_ready());
+            let zones: Vec<_> = ready.map(|endpoint| endpoint.hints.as_ref().map(|hints| hints.for_zones.len())).collect();
+            prop_assert!(zones.iter().all(|zones| *zones == Some(1)) || zones.iter().all(Option::is_none), "{zones:?}");
+            prop_assert_eq!(cluster.plan().changes.writes(), 0);
         }
     }
 }
