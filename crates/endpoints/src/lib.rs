@@ -2,7 +2,7 @@
 //! ([`slices`]), Pods into the legacy Endpoints ([`legacy`]), hand-made Endpoints into EndpointSlices ([`mirror`]).
 //!
 //! Objects go in, [`Changes`] come out, with the [`Reason`] for everything that was left out. Each call looks at one
-//! Service; [`Selection`] says which Services a changed Pod concerns.
+//! Service; [`Membership`] says which Services a changed Pod concerns, and which Pods they select.
 
 pub mod hints;
 pub mod legacy;
@@ -11,6 +11,7 @@ pub mod mirror;
 pub mod slices;
 
 mod changes;
+mod membership;
 mod names;
 mod order;
 mod reason;
@@ -20,6 +21,7 @@ mod selection;
 mod trigger;
 
 pub use changes::{Changes, LeftOut, Notice, Severity};
+pub use membership::Membership;
 pub use reason::Reason;
 pub use selection::Selection;
 pub use trigger::TriggerTimes;

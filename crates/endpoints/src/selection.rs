@@ -22,18 +22,19 @@ struct Namespace {
 }
 
 impl Selection {
-    /// Takes a Service in, or what it is now. One without selector, or of which only the name is external, selects nothing.
-    pub fn apply(&mut self, service: &Service) {
+    /// Takes a Service in, or what it is now. One without selector selects nothing. Returns whether it selects otherwise than
+    /// before.
+    pub fn apply(&mut self, service: &Service) -> bool {
         let (namespace, name) = (&service.metadata.namespace, &service.metadata.name);
         let known = self.namespaces.get(namespace).and_then(|inside| inside.selectors.get(name));
-        if known == Some(&service.spec.selector) {
-            return;
+        if known.map_or(service.spec.selector.is_empty(), |known| *known == service.spec.selector) {
+            return false;
         }
         self.remove(namespace, name);
-        if service.spec.selector.is_empty() {
-            return;
+        if !service.spec.selector.is_empty() {
+            self.namespaces.entry(namespace.clone()).or_default().insert(name, &service.spec.selector);
         }
-        self.namespaces.entry(namespace.clone()).or_default().insert(name, &service.spec.selector);
+        true
     }
 
     /// Forgets a Service.
