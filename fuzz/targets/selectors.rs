@@ -2,8 +2,7 @@
 #![no_main]
 
 use fairlead_api::kinds;
-use fairlead_api::selector::fields::FieldSelector;
-use fairlead_api::selector::labels::LabelSelector;
+use fairlead_api::selector::{FieldSelector, LabelSelector};
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;
 
