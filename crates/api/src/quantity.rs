@@ -65,6 +65,13 @@ impl Quantity {
         Quantity { amount: rounded, family: self.family, text }
     }
 
+    /// In thousandths, rounded away from zero.
+    pub fn milli(&self) -> i128 {
+        let Decimal { digits, exponent } = self.amount.rounded(MILLI);
+        let places = u32::try_from(exponent.saturating_sub(MILLI)).unwrap_or_default();
+        digits.saturating_mul(10i128.saturating_pow(places))
+    }
+
     /// Below, at or above zero.
     pub fn sign(&self) -> Ordering {
         self.amount.digits.cmp(&0)

@@ -41,6 +41,8 @@ const CONFIG_FILE: &str = "fairlead/config.yaml";
 pub(crate) struct Config {
     pub(crate) data_dir: PathBuf,
     pub(crate) bind_address: IpAddr,
+    /// What the Service `kubernetes` leads to, if the administrator says.
+    pub(crate) advertise_address: Option<IpAddr>,
     pub(crate) secure_port: u16,
     pub(crate) tls_sans: Vec<String>,
     /// Certificate and key of the server, if not our own.
@@ -191,6 +193,10 @@ fn resolve(flags: &Flags, environment: &Environment) -> anyhow::Result<Config> {
     Ok(Config {
         data_dir: path(&flags.data_dir).map_or_else(|| environment.data_dir(), Ok)?,
         bind_address: value::parse("bind-address", flags.bind_address.as_ref(), BIND_ADDRESS)?,
+        advertise_address: match &flags.advertise_address {
+            Some(text) => Some(value::parse("advertise-address", Some(text), BIND_ADDRESS)?),
+            None => None,
+        },
         secure_port: value::parse("secure-port", flags.secure_port.as_ref(), SECURE_PORT)?,
         tls_sans: value::list(&flags.tls_san),
         tls_files: both("tls-cert-file", &flags.tls_cert_file, "tls-private-key-file", &flags.tls_private_key_file)?,

@@ -2,7 +2,7 @@
 //! knows what a configuration turns into.
 
 use std::io::Write;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -89,6 +89,10 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
 /// What the rules of objects depend on.
 fn options(config: &Config, address: SocketAddr, backup: Option<Backup>) -> anyhow::Result<Options> {
     let wants = |plugin: &str| config.admission_enabled.iter().any(|enabled| enabled == plugin);
+    if !config.admission_disabled.is_empty() {
+        let plugins = config.admission_disabled.join(", ");
+        tracing::warn!("--disable-admission-plugins: these are part of the server and stay on: {plugins}");
+    }
     Ok(Options {
         settings: settings(config),
         extra_kinds: extra_kinds(config)?,
@@ -96,11 +100,29 @@ fn options(config: &Config, address: SocketAddr, backup: Option<Backup>) -> anyh
             deny_external_ips: wants("DenyServiceExternalIPs"),
             external_ip_ranges: config.external_ip_ranges.clone(),
         },
-        advertise: address,
+        advertise: SocketAddr::new(advertised(config), address.port()),
         authorization: config.authorization,
         request_timeout: config.request_timeout,
         backup,
     })
+}
+
+/// The address at which Pods and other machines find this server.
+fn advertised(config: &Config) -> IpAddr {
+    let bound = config.bind_address;
+    let reachable = !(bound.is_loopback() || bound.is_unspecified());
+    config.advertise_address.or(reachable.then_some(bound)).or_else(|| outward(bound)).unwrap_or(bound)
+}
+
+/// The address this machine has towards the outside. Nothing is sent: connecting a UDP socket only asks the routing table.
+fn outward(bound: IpAddr) -> Option<IpAddr> {
+    let (any, elsewhere) = match bound {
+        IpAddr::V4(_) => ("0.0.0.0:0", "192.0.2.1:9"),
+        IpAddr::V6(_) => ("[::]:0", "[2001:db8::1]:9"),
+    };
+    let socket = std::net::UdpSocket::bind(any).ok()?;
+    socket.connect(elsewhere).ok()?;
+    Some(socket.local_addr().ok()?.ip())
 }
 
 /// Kinds that are served only when asked for: by `--runtime-config`, or by the gate they came with.

@@ -112,7 +112,6 @@ fn book(allocation: &mut Allocation, ledger: Ledger<'_>, service: &Value, map: O
     for ip in &ledger.taken_ips {
         let mut address = alloc::ip_address_object(*ip, metadata.text("namespace"), metadata.text("name"));
         crate::write::fill_system_fields(&mut address, &crate::clock::now());
-        let address = crate::write::canonical(&kinds::IP_ADDRESS, address);
         allocation.guards.push(Guard::Absent(key(ip)));
         allocation.writes.push(Write::Put(key(ip), object::encode(&address)));
     }

@@ -10,7 +10,7 @@ use fairlead_api::field::FieldErrors;
 use fairlead_api::managed::{self, Writer};
 use fairlead_api::status::Subject;
 use fairlead_api::{Failure, Kind, Look, kinds, validation};
-use fairlead_store::{Guard, Outcome, Revision, Txn, Write};
+use fairlead_store::{Draft, Guard, Outcome, Revision, Txn, Write};
 use serde_json::{Value, json};
 
 use crate::allocate::{self, Allocation};
@@ -85,18 +85,19 @@ impl Request<'_> {
         (self.kind().rules.admit)(&mut object, &self.server.options.settings)?;
         let generated =
             object.at("metadata").text("name").is_empty() && !object.at("metadata").text("generateName").is_empty();
-        for attempt in 1.. {
-            let mut draft = object.clone();
-            fill_system_fields(&mut draft, &now);
-            match self.try_create(draft).await {
-                Err(Failure { reason: "AlreadyExists", .. }) if generated && attempt < NAME_ATTEMPTS => {}
+        for _ in 1..if generated { NAME_ATTEMPTS } else { 1 } {
+            let mut named = object.clone();
+            fill_system_fields(&mut named, &now);
+            match self.try_create(&named).await {
+                Err(Failure { reason: "AlreadyExists", .. }) => {}
                 other => return other,
             }
         }
-        unreachable!("the loop above only ends by returning")
+        fill_system_fields(&mut object, &now);
+        self.try_create(&object).await
     }
 
-    async fn try_create(&mut self, object: Value) -> Result<Reply, Failure> {
+    async fn try_create(&mut self, object: &Value) -> Result<Reply, Failure> {
         for _ in 0..ATTEMPTS {
             let mut object = object.clone();
             let allocation = allocate::begin(self.server, self.kind(), &mut object, None, self.options.dry_run).await?;
@@ -108,18 +109,18 @@ impl Request<'_> {
             if self.options.dry_run {
                 self.exists(&key, &name).await?;
                 self.warnings.extend(warnings);
-                return self.reply(201, &object, None);
+                return Ok(self.reply(201, &object, &object::encode(&object), None));
             }
             let draft = object::encode(&object);
             let Allocation { mut guards, mut writes, lock, .. } = allocation;
             guards.insert(0, Guard::Absent(key.clone()));
-            writes.insert(0, Write::Put(key, draft));
+            writes.insert(0, Write::Put(key, draft.clone()));
             let outcome = self.server.store.commit(Txn { guards, writes }).await.map_err(unavailable)?;
             drop(lock);
             match outcome {
                 Outcome::Done(revision) => {
                     self.warnings.extend(warnings);
-                    return self.reply(201, &object, Some(revision));
+                    return Ok(self.reply(201, &object, &draft, Some(revision)));
                 }
                 Outcome::Refused(0) => return Err(self.already_exists(&name).await),
                 Outcome::Refused(_) => {}
@@ -213,7 +214,7 @@ impl Request<'_> {
             let draft = object::encode(&new);
             if self.options.dry_run {
                 self.warnings.extend(notes);
-                return self.reply(200, &new, Some(entry.revision));
+                return Ok(self.reply(200, &new, &draft, Some(entry.revision)));
             }
             if draft.at(entry.revision) == entry.json {
                 self.warnings.extend(notes);
@@ -229,13 +230,13 @@ impl Request<'_> {
                 false => allocation,
             };
             guards.insert(0, Guard::At(key.clone(), entry.revision));
-            writes.insert(0, if gone { Write::Delete(key.clone()) } else { Write::Put(key.clone(), draft) });
+            writes.insert(0, if gone { Write::Delete(key.clone()) } else { Write::Put(key.clone(), draft.clone()) });
             let outcome = self.server.store.commit(Txn { guards, writes }).await.map_err(unavailable)?;
             drop(lock);
             if let Outcome::Done(revision) = outcome {
                 self.warnings.extend(notes);
                 // What is gone with this write was never stored in its last form.
-                return self.reply(200, &new, Some(if gone { entry.revision } else { revision }));
+                return Ok(self.reply(200, &new, &draft, Some(if gone { entry.revision } else { revision })));
             }
         }
         Err(self.modified())
@@ -405,14 +406,21 @@ impl Request<'_> {
         Failure::conflict(subject(self.target), &why)
     }
 
-    /// The object as the client gets it back. Without a revision it was not stored and has none.
-    fn reply(&self, code: u16, object: &Value, revision: Option<Revision>) -> Result<Reply, Failure> {
-        let draft = object::encode(&object::from_stored(self.kind(), object));
+    /// The object as the client gets it back; `stored` is its text. Without a revision it was not stored and has none.
+    fn reply(&self, code: u16, object: &Value, stored: &Draft, revision: Option<Revision>) -> Reply {
+        let converted;
+        let draft = match self.kind().conversion {
+            None => stored,
+            Some(_) => {
+                converted = object::encode(&object::from_stored(self.kind(), object));
+                &converted
+            }
+        };
         let text: Bytes = match revision {
             Some(revision) => draft.at(revision),
-            None => draft.json,
+            None => draft.json.clone(),
         };
-        Ok(Reply::object(code, self.kind(), text))
+        Reply::object(code, self.kind(), text)
     }
 }
 

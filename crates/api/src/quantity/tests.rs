@@ -86,6 +86,21 @@ fn resource_lists_hold_thousandths() {
 }
 
 #[test]
+fn amounts_are_counted_in_thousandths() {
+    let check = |given: &str, expected| {
+        assert_eq!(Quantity::parse(given).map(|amount| amount.milli()), Ok(expected), "{given}")
+    };
+    check("4", 4_000);
+    check("3920m", 3_920);
+    check("0.5", 500);
+    check("1k", 1_000_000);
+    check("1Ki", 1_024_000);
+    check("100u", 1);
+    check("0", 0);
+    check("-2", -2_000);
+}
+
+#[test]
 fn no_text_makes_it_panic() {
     let long = "9".repeat(100_000);
     for text in [long.as_str(), "1e-2147483648", "9999999999999999999999Ei", "1e2147483647", "0e2147483647", "-9e-20"] {

@@ -57,6 +57,9 @@ flags! {
     /// Address the API listens at [default: 127.0.0.1]
     #[arg(value_name = "IP")]
     bind_address: Option<Text>,
+    /// Address of the endpoint of the Service `kubernetes` [default: --bind-address if others can reach it, else that of the default route]
+    #[arg(value_name = "IP")]
+    advertise_address: Option<Text>,
     /// Port of the API; 0 takes a free one [default: 6443]
     #[arg(value_name = "PORT")]
     secure_port: Option<Text>,
