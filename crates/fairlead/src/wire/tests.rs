@@ -124,8 +124,7 @@ async fn tokens_and_open_doors_are_chosen_by_flags() {
     let flag = format!("--token-auth-file={}", tokens.display());
     let program = program(dir.path(), &[&flag, "--anonymous-auth=true"]).await;
     let bearer = "authorization: Bearer secret\r\n";
-    // Allowed, though there is nothing yet.
-    assert_eq!(program.get("/metrics", false, bearer).await.0, 404);
+    assert_eq!(program.get("/metrics", false, bearer).await.0, 200);
     assert_eq!(program.get("/metrics", false, "").await.0, 403);
     assert_eq!(program.get("/metrics", false, "authorization: Bearer wrong\r\n").await.0, 401);
     program.stop().await;

@@ -81,6 +81,11 @@ pub(super) const TEXTS: &[Text] = &[
                 "What happens to traffic from inside the cluster: Cluster spreads it over all endpoints, Local uses only endpoints on the client's own node. Defaults to Cluster.",
             ),
             (
+                "topologyKeys",
+                "Node labels in order of preference: endpoints on nodes that share the first of them are used, else the \
+                 second, and so on; * means any. Only with the feature gate ServiceTopology.",
+            ),
+            (
                 "trafficDistribution",
                 "A wish where traffic should go if it can: PreferSameZone (also called PreferClose) or PreferSameNode.",
             ),
