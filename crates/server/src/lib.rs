@@ -32,6 +32,7 @@ mod clock;
 mod delete;
 mod documents;
 mod health;
+mod local;
 mod metrics;
 mod negotiate;
 mod object;
@@ -51,6 +52,7 @@ mod yaml;
 
 pub use access::Authorization;
 pub use admission::Admission;
+pub use local::Local;
 pub use object::read_foreign;
 pub use reply::Body;
 
@@ -321,7 +323,13 @@ impl Call<'_> {
         }
     }
 
-    async fn create(&mut self, target: &Target, user: &auth::User, bytes: &[u8], media: &str) -> Result<Reply, Failure> {
+    async fn create(
+        &mut self,
+        target: &Target,
+        user: &auth::User,
+        bytes: &[u8],
+        media: &str,
+    ) -> Result<Reply, Failure> {
         let options = WriteOptions::parse(self.query, WriteKind::Create, self.user_agent())?;
         let expected = body::Expected::object(target.kind);
         let decoded = body::decode(bytes, media, &expected, options.field_validation, &self.server.options.settings)?;
@@ -333,7 +341,13 @@ impl Call<'_> {
         reply
     }
 
-    async fn update(&mut self, target: &Target, user: &auth::User, bytes: &[u8], media: &str) -> Result<Reply, Failure> {
+    async fn update(
+        &mut self,
+        target: &Target,
+        user: &auth::User,
+        bytes: &[u8],
+        media: &str,
+    ) -> Result<Reply, Failure> {
         let options = WriteOptions::parse(self.query, WriteKind::Update, self.user_agent())?;
         let expected = body::Expected::object(target.kind);
         let decoded = body::decode(bytes, media, &expected, options.field_validation, &self.server.options.settings)?;
