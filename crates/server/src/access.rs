@@ -21,7 +21,8 @@ use crate::{local, object};
 const RETRY: Duration = Duration::from_millis(200);
 
 /// The kinds that say who may do what.
-const ROLE_KINDS: [&Kind; 4] = [&kinds::ROLE, &kinds::ROLE_BINDING, &kinds::CLUSTER_ROLE, &kinds::CLUSTER_ROLE_BINDING];
+const ROLE_KINDS: [&Kind; 4] =
+    [&kinds::ROLE, &kinds::ROLE_BINDING, &kinds::CLUSTER_ROLE, &kinds::CLUSTER_ROLE_BINDING];
 
 /// Who decides what is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -323,13 +323,7 @@ impl Call<'_> {
         }
     }
 
-    async fn create(
-        &mut self,
-        target: &Target,
-        user: &auth::User,
-        bytes: &[u8],
-        media: &str,
-    ) -> Result<Reply, Failure> {
+    async fn create(&mut self, target: &Target, user: &auth::User, bytes: &[u8], media: &str) -> Result<Reply, Failure> {
         let options = WriteOptions::parse(self.query, WriteKind::Create, self.user_agent())?;
         let expected = body::Expected::object(target.kind);
         let decoded = body::decode(bytes, media, &expected, options.field_validation, &self.server.options.settings)?;
@@ -341,13 +335,7 @@ impl Call<'_> {
         reply
     }
 
-    async fn update(
-        &mut self,
-        target: &Target,
-        user: &auth::User,
-        bytes: &[u8],
-        media: &str,
-    ) -> Result<Reply, Failure> {
+    async fn update(&mut self, target: &Target, user: &auth::User, bytes: &[u8], media: &str) -> Result<Reply, Failure> {
         let options = WriteOptions::parse(self.query, WriteKind::Update, self.user_agent())?;
         let expected = body::Expected::object(target.kind);
         let decoded = body::decode(bytes, media, &expected, options.field_validation, &self.server.options.settings)?;

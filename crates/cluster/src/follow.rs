@@ -1,0 +1,127 @@
+//! One selection followed for ever: listed, watched, watched again after a break, listed again when changes were missed.
+//!
+//! ```text
+//! list --objects--> pages --last page--> open --> watching --changes--> watching
+//!   ^ failure: wait, list                  | 410: list        | 410: list; other failure: wait, open
+//! ```
+//! It works only while it is polled: what happens meanwhile waits in the store's window or in the connection.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fairlead_api::Failure;
+use fairlead_api::source::{Event, Object, Selection, Source, Watch};
+use futures_util::stream::{self, BoxStream, StreamExt};
+
+use crate::Backoff;
+
+/// How many objects of a list are handed on at once, so that a long list does not keep others waiting.
+const PAGE: usize = 256;
+/// A source that fails is asked again for ever, if ever more rarely.
+const BACKOFF: Backoff = Backoff { first: Duration::from_millis(100), most: Duration::from_secs(30), tries: u32::MAX };
+
+/// What following brings.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// A part of a list.
+    Objects(Vec<Object>),
+    /// The list is complete: what was not in it is not there.
+    Listed(u64),
+    /// Changes, in order, and the revision up to which there are no others. None at all means that it works again.
+    Changed(Vec<Event>, u64),
+    /// It does not work at the moment; it is tried again.
+    Trouble(Failure),
+}
+
+/// Follows a selection.
+pub(crate) fn follow(source: Arc<dyn Source>, selection: Selection) -> BoxStream<'static, Step> {
+    let follower = Follower { source, selection, state: State::List, failed: 0, wait: false };
+    stream::unfold(follower, |mut follower| async move {
+        let step = follower.step().await;
+        Some((step, follower))
+    })
+    .boxed()
+}
+
+struct Follower {
+    source: Arc<dyn Source>,
+    selection: Selection,
+    state: State,
+    /// Failures since changes came last.
+    failed: u32,
+    /// Whether to wait before the next attempt.
+    wait: bool,
+}
+
+enum State {
+    List,
+    Pages(std::vec::IntoIter<Object>, u64),
+    Open(u64),
+    Watching(Box<dyn Watch>),
+}
+
+impl Follower {
+    async fn step(&mut self) -> Step {
+        let step = self.advance().await;
+        match &step {
+            Ok(Step::Changed(events, _)) if !events.is_empty() => self.failed = 0,
+            Ok(_) => {}
+            Err(_) => self.wait = true,
+        }
+        step.unwrap_or_else(Step::Trouble)
+    }
+
+    async fn advance(&mut self) -> Result<Step, Failure> {
+        loop {
+            if std::mem::take(&mut self.wait) {
+                self.failed = self.failed.saturating_add(1);
+                tokio::time::sleep(BACKOFF.wait(self.failed - 1)).await;
+            }
+            match &mut self.state {
+                State::List => {
+                    let list = self.source.list(&self.selection).await?;
+                    self.state = State::Pages(list.objects.into_iter(), list.revision);
+                }
+                State::Pages(objects, revision) => {
+                    let page: Vec<Object> = objects.take(PAGE).collect();
+                    if !page.is_empty() {
+                        return Ok(Step::Objects(page));
+                    }
+                    let revision = *revision;
+                    self.state = State::Open(revision);
+                    return Ok(Step::Listed(revision));
+                }
+                State::Open(after) => {
+                    let after = *after;
+                    match self.source.watch(&self.selection, after).await {
+                        Ok(watch) => self.state = State::Watching(watch),
+                        Err(failure) => self.broken(failure)?,
+                    }
+                    if self.failed > 0 && matches!(self.state, State::Watching(_)) {
+                        return Ok(Step::Changed(Vec::new(), after));
+                    }
+                }
+                State::Watching(watch) => match watch.next().await {
+                    Ok(events) => return Ok(Step::Changed(events, watch.progress())),
+                    Err(failure) => {
+                        let after = watch.progress();
+                        self.state = State::Open(after);
+                        self.broken(failure)?;
+                    }
+                },
+            }
+        }
+    }
+
+    /// Changes were missed: list again, at once if this is the first time since it went well. Anything else is told.
+    fn broken(&mut self, failure: Failure) -> Result<(), Failure> {
+        if failure.code != 410 {
+            return Err(failure);
+        }
+        tracing::debug!(kind = self.selection.kind.kind, why = failure.message, "listing again");
+        self.state = State::List;
+        self.wait = self.failed > 0;
+        self.failed = self.failed.max(1);
+        Ok(())
+    }
+}
