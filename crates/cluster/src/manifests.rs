@@ -241,7 +241,7 @@ fn parse(document: &str) -> Result<Value, String> {
         return fairlead_api::json::parse(document.as_bytes()).map(|parsed| parsed.value);
     }
     let budget = serde_saphyr::budget! { max_nodes: NODES, max_events: 2 * NODES, max_total_scalar_bytes: TEXT };
-    let options = serde_saphyr::options! { budget: Some(budget) };
+    let options = serde_saphyr::options! { budget: budget };
     serde_saphyr::from_str_with_options(document, options).map_err(|error| error.to_string())
 }
 
