@@ -13,8 +13,9 @@ pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Reads objects.
 pub trait Source: Send + Sync + 'static {
-    /// What is there now.
-    fn list<'a>(&'a self, selection: &'a Selection) -> Later<'a, Result<List, Failure>>;
+    /// What is there now: the first page, or the one that `more` of the page before names. A failure of 410 means that the
+    /// pages must be asked for from the first one on.
+    fn list<'a>(&'a self, selection: &'a Selection, more: Option<&'a str>) -> Later<'a, Result<List, Failure>>;
 
     /// Every change after a revision, in order, none left out.
     fn watch<'a>(&'a self, selection: &'a Selection, after: u64) -> Later<'a, Result<Box<dyn Watch>, Failure>>;
@@ -66,13 +67,15 @@ impl Selection {
     }
 }
 
-/// What was there at a revision.
+/// What was there at a revision, or a page of it.
 #[derive(Debug, Clone, Default)]
 pub struct List {
     /// The objects, in the order of the API.
     pub objects: Vec<Object>,
-    /// A watch after this revision misses nothing.
+    /// A watch after the revision of the first page misses nothing.
     pub revision: u64,
+    /// How to ask for the next page, if there is one.
+    pub more: Option<String>,
 }
 
 /// One object as it is read.

@@ -24,7 +24,7 @@ pub(crate) async fn requests(kubeconfig: Option<&Path>) -> Result<Requests, Open
             let kubeconfig = Kubeconfig::read_from(file).map_err(wrong)?;
             kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(wrong)?
         }
-        None => kube::Config::from_kubeconfig(&options).await.map_err(wrong)?,
+        None => kube::Config::infer().await.map_err(|error| OpenError::Nowhere(Box::new(error)))?,
     };
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     // Watches are silent for as long as nothing happens; every request has its own deadline here.

@@ -56,6 +56,12 @@ impl Error {
         matches!(self, Error::Conflict(_))
     }
 
+    /// Whether nothing can be made any more because the namespace is on its way out.
+    pub fn is_namespace_terminating(&self) -> bool {
+        let Error::Forbidden(Failure { details: Some(details), .. }) = self else { return false };
+        details.list("causes").iter().any(|cause| cause.text("reason") == "NamespaceTerminating")
+    }
+
     /// Whether the object is not there.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Error::NotFound(_))

@@ -1,8 +1,9 @@
 //! One selection followed for ever: listed, watched, watched again after a break, listed again when changes were missed.
 //!
 //! ```text
-//! list --objects--> pages --last page--> open --> watching --changes--> watching
-//!   ^ failure: wait, list                  | 410: list        | 410: list; other failure: wait, open
+//! start --> list --> page --last page--> open --> watching --changes--> watching
+//!             ^-more---'
+//! A failure is told and followed by a wait and another try at the same place, or after changes were missed (410) at the start.
 //! ```
 //! It works only while it is polled: what happens meanwhile waits in the store's window or in the connection.
 
@@ -16,14 +17,16 @@ use futures_util::stream::{self, BoxStream, StreamExt};
 use crate::Backoff;
 
 /// How many objects of a list are handed on at once, so that a long list does not keep others waiting.
-const PAGE: usize = 256;
+const PART: usize = 256;
 /// A source that fails is asked again for ever, if ever more rarely.
 const BACKOFF: Backoff = Backoff { first: Duration::from_millis(100), most: Duration::from_secs(30), tries: u32::MAX };
 
 /// What following brings.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// A part of a list.
+    /// A list begins.
+    Listing,
+    /// A part of it.
     Objects(Vec<Object>),
     /// The list is complete: what was not in it is not there.
     Listed(u64),
@@ -35,7 +38,7 @@ pub(crate) enum Step {
 
 /// Follows a selection.
 pub(crate) fn follow(source: Arc<dyn Source>, selection: Selection) -> BoxStream<'static, Step> {
-    let follower = Follower { source, selection, state: State::List, failed: 0, wait: false };
+    let follower = Follower { source, selection, state: State::Start, failed: 0, wait: false };
     stream::unfold(follower, |mut follower| async move {
         let step = follower.step().await;
         Some((step, follower))
@@ -54,8 +57,11 @@ struct Follower {
 }
 
 enum State {
-    List,
-    Pages(std::vec::IntoIter<Object>, u64),
+    Start,
+    /// How to ask for the page, and the revision of the first.
+    List(Option<String>, Option<u64>),
+    /// A page, how to ask for the next, and the revision of the first.
+    Page(std::vec::IntoIter<Object>, Option<String>, u64),
     Open(u64),
     Watching(Box<dyn Watch>),
 }
@@ -78,18 +84,27 @@ impl Follower {
                 tokio::time::sleep(BACKOFF.wait(self.failed - 1)).await;
             }
             match &mut self.state {
-                State::List => {
-                    let list = self.source.list(&self.selection).await?;
-                    self.state = State::Pages(list.objects.into_iter(), list.revision);
+                State::Start => {
+                    self.state = State::List(None, None);
+                    return Ok(Step::Listing);
                 }
-                State::Pages(objects, revision) => {
-                    let page: Vec<Object> = objects.take(PAGE).collect();
-                    if !page.is_empty() {
-                        return Ok(Step::Objects(page));
+                State::List(more, first) => match self.source.list(&self.selection, more.as_deref()).await {
+                    Ok(page) => {
+                        self.state = State::Page(page.objects.into_iter(), page.more, first.unwrap_or(page.revision));
                     }
-                    let revision = *revision;
-                    self.state = State::Open(revision);
-                    return Ok(Step::Listed(revision));
+                    Err(failure) => self.broken(failure)?,
+                },
+                State::Page(objects, more, first) => {
+                    let part: Vec<Object> = objects.take(PART).collect();
+                    if !part.is_empty() {
+                        return Ok(Step::Objects(part));
+                    }
+                    let (more, first) = (more.take(), *first);
+                    if more.is_none() {
+                        self.state = State::Open(first);
+                        return Ok(Step::Listed(first));
+                    }
+                    self.state = State::List(more, Some(first));
                 }
                 State::Open(after) => {
                     let after = *after;
@@ -119,7 +134,7 @@ impl Follower {
             return Err(failure);
         }
         tracing::debug!(kind = self.selection.kind.kind, why = failure.message, "listing again");
-        self.state = State::List;
+        self.state = State::Start;
         self.wait = self.failed > 0;
         self.failed = self.failed.max(1);
         Ok(())

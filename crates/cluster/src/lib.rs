@@ -19,8 +19,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use fairlead_api::Failure;
-use fairlead_api::source::{List, Selection, Source};
 use http::{Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
@@ -29,6 +27,7 @@ use tower::{BoxError, Service, ServiceExt};
 
 pub use backoff::{Backoff, retry};
 pub use error::Error;
+pub use fairlead_api::source::{Key, List, Selection, Source};
 pub use manifests::Skipped;
 pub use mirror::{Builder, Change, Changes, Health, Mirror, Problem};
 pub use recorder::{Recorder, Reference, Severity};
@@ -43,6 +42,9 @@ pub enum OpenError {
     /// The kubeconfig is missing, or makes no sense.
     #[error("the kubeconfig cannot be used: {0}")]
     Kubeconfig(#[source] Box<kube::config::KubeconfigError>),
+    /// There is none, and we do not run in a Pod.
+    #[error("no kubeconfig is found: {0}")]
+    Nowhere(#[source] Box<kube::config::InferConfigError>),
     /// Its certificates or credentials cannot be used.
     #[error("no client can be made from the kubeconfig: {0}")]
     Client(#[source] Box<kube::Error>),
@@ -87,14 +89,15 @@ impl Cluster {
         Cluster::with(boxed(service), source)
     }
 
-    /// A cluster whose API server is reached over the network; `None` looks for the kubeconfig where kubectl does.
+    /// A cluster whose API server is reached over the network. `None` looks for a kubeconfig where kubectl
+    /// does, then for the account of the Pod we run in.
     pub async fn connect(kubeconfig: Option<&Path>) -> Result<Cluster, OpenError> {
         let requests = connect::requests(kubeconfig).await?;
         let source = Arc::new(remote::Remote::new(requests.clone()));
         Ok(Cluster::with(requests, source))
     }
 
-    /// A cluster that is only read, through the same requests a real one gets: lists in pages and watches.
+    /// A cluster whose reads are requests too, as those of a real one are: lists in pages, and watches.
     pub fn over<S, B>(service: S) -> Cluster
     where
         S: Service<Request<Full<Bytes>>, Response = Response<B>> + Clone + Send + Sync + 'static,
@@ -128,7 +131,13 @@ impl Cluster {
 
     /// What is there now. Who wants to follow it takes a [`Mirror`].
     pub async fn list(&self, selection: &Selection) -> Result<List, Error> {
-        self.shared.source.list(selection).await.map_err(|failure: Failure| failure.into())
+        let mut list = self.shared.source.list(selection, None).await?;
+        while let Some(more) = list.more.take() {
+            let page = self.shared.source.list(selection, Some(&more)).await?;
+            list.objects.extend(page.objects);
+            list.more = page.more;
+        }
+        Ok(list)
     }
 
     /// Who reads.

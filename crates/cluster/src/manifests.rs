@@ -114,14 +114,13 @@ impl Manifests {
         let fields = FieldSelector::parse(&selection.fields, selection.kind)?;
         let all = self.kinds.iter().filter(|(kind, _)| *kind == selection.kind).flat_map(|(_, objects)| objects);
         let here = all.filter(|(key, _)| selection.namespace.is_empty() || *key.namespace == *selection.namespace);
-        let selected =
-            here.filter(|(_, object)| labels.selects(object) && fields.selects(object, selection.kind));
+        let selected = here.filter(|(_, object)| labels.selects(object) && fields.selects(object, selection.kind));
         let objects = selected.map(|(key, object)| Object {
             key: key.clone(),
             revision: REVISION,
             json: object.to_string().into(),
         });
-        Ok(List { objects: objects.collect(), revision: REVISION })
+        Ok(List { objects: objects.collect(), revision: REVISION, more: None })
     }
 
     fn get(&self, wanted: &str) -> Option<&Value> {
@@ -132,7 +131,7 @@ impl Manifests {
 }
 
 impl Source for Manifests {
-    fn list<'a>(&'a self, selection: &'a Selection) -> Later<'a, Result<List, Failure>> {
+    fn list<'a>(&'a self, selection: &'a Selection, _: Option<&'a str>) -> Later<'a, Result<List, Failure>> {
         Box::pin(async move { self.select(selection) })
     }
 
@@ -227,8 +226,10 @@ fn documents(text: &str) -> impl Iterator<Item = &str> {
 }
 
 fn has_content(document: &str) -> bool {
-    let line_has = |line: &str| !line.trim().is_empty() && !line.starts_with("---") && !line.trim_start().starts_with('#');
-    document.lines().any(line_has) || document.lines().next().is_some_and(|line| line.len() > 3 && line_starts_value(line))
+    let line_has =
+        |line: &str| !line.trim().is_empty() && !line.starts_with("---") && !line.trim_start().starts_with('#');
+    document.lines().any(line_has)
+        || document.lines().next().is_some_and(|line| line.len() > 3 && line_starts_value(line))
 }
 
 /// `--- {kind: Service}`: a document that begins on its separator.

@@ -196,7 +196,8 @@ impl Mirror {
     fn arrive(&mut self, place: usize, step: Step) {
         let Followed { kind, table, state } = &mut self.kinds[place];
         let trouble = match step {
-            Step::Objects(objects) => return table.listing(objects),
+            Step::Listing => return table.listing(),
+            Step::Objects(objects) => return table.list(objects),
             Step::Listed(revision) => {
                 table.listed();
                 self.news |= !state.listed;

@@ -148,9 +148,8 @@ impl Writer {
             "message": event.message,
         }));
         let namespace = namespace(&report.about);
-        let patched = retry(BACKOFF, Error::is_transient, || {
-            self.cluster.patch(&kinds::EVENT, namespace, &event.name, &patch)
-        });
+        let patched =
+            retry(BACKOFF, Error::is_transient, || self.cluster.patch(&kinds::EVENT, namespace, &event.name, &patch));
         match patched.await {
             // Events do not live for ever.
             Err(Error::NotFound(_)) => self.create(report, event).await,

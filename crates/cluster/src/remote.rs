@@ -43,23 +43,10 @@ impl Remote {
         Remote { requests }
     }
 
-    async fn pages(&self, selection: &Selection, limit: usize) -> Result<List, Error> {
-        let mut list = List::default();
-        let mut next = String::new();
-        loop {
-            let query = format!("{}&limit={limit}&continue={}", selectors(selection), encode(&next));
-            let page = self.page(selection, &query).await?;
-            next = page.read(&mut list)?;
-            if next.is_empty() {
-                return Ok(list);
-            }
-        }
-    }
-
-    async fn page(&self, selection: &Selection, query: &str) -> Result<Page, Error> {
-        let request = get(selection, query)?;
-        let answer = fetch(self.requests.clone(), request, PAGE_LIMIT);
-        within(TIMEOUT, "the list did not come in time", answer).await.map(Page)
+    async fn page(&self, selection: &Selection, more: &str) -> Result<List, Error> {
+        let query = format!("{}&limit={PAGE}&continue={}", selectors(selection), encode(more));
+        let answer = fetch(self.requests.clone(), get(selection, &query)?, PAGE_LIMIT);
+        read_page(&within(TIMEOUT, "the list did not come in time", answer).await?)
     }
 
     async fn open(&self, selection: &Selection, after: u64) -> Result<AnswerBody, Error> {
@@ -74,14 +61,8 @@ impl Remote {
 }
 
 impl Source for Remote {
-    fn list<'a>(&'a self, selection: &'a Selection) -> Later<'a, Result<List, Failure>> {
-        Box::pin(async move {
-            match self.pages(selection, PAGE).await {
-                // The version of the first page is gone before the last page came: all at once, then.
-                Err(Error::Expired(_)) => Ok(self.pages(selection, 0).await?),
-                pages => Ok(pages?),
-            }
-        })
+    fn list<'a>(&'a self, selection: &'a Selection, more: Option<&'a str>) -> Later<'a, Result<List, Failure>> {
+        Box::pin(async move { Ok(self.page(selection, more.unwrap_or_default()).await?) })
     }
 
     fn watch<'a>(&'a self, selection: &'a Selection, after: u64) -> Later<'a, Result<Box<dyn Watch>, Failure>> {
@@ -104,9 +85,7 @@ fn selectors(selection: &Selection) -> String {
     format!("labelSelector={}&fieldSelector={}", encode(&selection.labels), encode(&selection.fields))
 }
 
-/// A part of a list as it came.
-struct Page(Bytes);
-
+/// A page of a list.
 #[derive(Deserialize)]
 struct PageView<'a> {
     metadata: PageMeta,
@@ -135,19 +114,14 @@ struct HeadMeta {
     resource_version: String,
 }
 
-impl Page {
-    /// Adds the page to a list; returns how the next is asked for, empty if there is none. The list's revision is that of its
-    /// first page: a watch from there misses nothing, whatever the others show.
-    fn read(&self, list: &mut List) -> Result<String, Error> {
-        let view: PageView<'_> = serde_json::from_slice(&self.0).map_err(|error| unreadable("list", &error))?;
-        if list.revision == 0 {
-            list.revision = revision(&view.metadata.resource_version)?;
-        }
-        for item in view.items.unwrap_or_default() {
-            list.objects.push(object(&self.0, item)?);
-        }
-        Ok(view.metadata.r#continue)
-    }
+fn read_page(bytes: &Bytes) -> Result<List, Error> {
+    let view: PageView<'_> = serde_json::from_slice(bytes).map_err(|error| unreadable("list", &error))?;
+    let items = view.items.unwrap_or_default();
+    Ok(List {
+        objects: items.into_iter().map(|item| object(bytes, item)).collect::<Result<_, _>>()?,
+        revision: revision(&view.metadata.resource_version)?,
+        more: Some(view.metadata.r#continue).filter(|more| !more.is_empty()),
+    })
 }
 
 /// An object that shares the bytes it came in.

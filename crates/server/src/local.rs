@@ -67,14 +67,15 @@ where
 }
 
 impl Source for Local {
-    fn list<'a>(&'a self, selection: &'a Selection) -> Later<'a, Result<List, Failure>> {
+    /// One page always: it only shares what is there.
+    fn list<'a>(&'a self, selection: &'a Selection, _: Option<&'a str>) -> Later<'a, Result<List, Failure>> {
         Box::pin(async move {
             let reader = self.reader("list", selection)?;
             let range = Range { prefix: reader.prefix.as_str().into(), ..Range::default() };
             let page = self.server.inner.store.range(range).await.map_err(too_old_or_unavailable)?;
             let selected = page.entries.iter().filter(|entry| reader.filter.matches(entry));
             let objects = selected.map(|entry| reader.object(entry)).collect::<Result<_, _>>()?;
-            Ok(List { objects, revision: page.revision.0 })
+            Ok(List { objects, revision: page.revision.0, more: None })
         })
     }
 

@@ -12,8 +12,10 @@ use super::views::Shared;
 
 /// A table whatever its view.
 pub(super) trait AnyTable: Send + Sync {
-    /// A part of a list has come.
-    fn listing(&mut self, objects: Vec<Object>);
+    /// A list begins to come in.
+    fn listing(&mut self);
+    /// A part of it has come.
+    fn list(&mut self, objects: Vec<Object>);
     /// The list was complete: what is not in it is gone.
     fn listed(&mut self);
     /// Changes have come.
@@ -37,7 +39,7 @@ pub(super) struct Table<T> {
     /// What each changed object was when last looked at.
     before: BTreeMap<Key, Option<Arc<T>>>,
     /// The objects of the list that is coming in.
-    list: BTreeSet<Key>,
+    listed: BTreeSet<Key>,
 }
 
 struct Held<T> {
@@ -48,8 +50,8 @@ struct Held<T> {
 
 impl<T: View> Table<T> {
     pub(super) fn new(shared: Arc<Shared<T>>) -> Table<T> {
-        let (namespaces, arrived, before, list) = Default::default();
-        Table { shared, namespaces, arrived, before, list }
+        let (namespaces, arrived, before, listed) = Default::default();
+        Table { shared, namespaces, arrived, before, listed }
     }
 
     pub(super) fn get(&self, namespace: &str, name: &str) -> Option<&Arc<T>> {
@@ -104,15 +106,19 @@ impl<T: View> Table<T> {
 }
 
 impl<T: View> AnyTable for Table<T> {
-    fn listing(&mut self, objects: Vec<Object>) {
+    fn listing(&mut self) {
+        self.listed.clear();
+    }
+
+    fn list(&mut self, objects: Vec<Object>) {
         for object in objects {
-            self.list.insert(object.key.clone());
+            self.listed.insert(object.key.clone());
             self.arrived.insert(object.key.clone(), Event::Put(object));
         }
     }
 
     fn listed(&mut self) {
-        let list = std::mem::take(&mut self.list);
+        let list = std::mem::take(&mut self.listed);
         let held = self.namespaces.iter().flat_map(|(namespace, names)| {
             names.iter().map(|(name, held)| (Key::new(namespace.clone(), name.clone()), held.revision))
         });

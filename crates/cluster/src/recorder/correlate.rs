@@ -90,16 +90,15 @@ impl Correlator {
 
     /// Whether there were many different messages like this one lately.
     fn is_one_too_many(&mut self, sort: &Sort, message: &str, now: Timestamp) -> bool {
-        if let Some(messages) = self.similar.find(sort, now) {
-            if now.duration_since(messages.last) <= SIMILAR_FOR {
-                messages.last = now;
-                messages.texts.insert(message.to_owned());
-                let many = messages.texts.len() >= SIMILAR;
-                if many {
-                    messages.texts.pop_first();
-                }
-                return many;
+        let known = self.similar.find(sort, now).filter(|messages| now.duration_since(messages.last) <= SIMILAR_FOR);
+        if let Some(messages) = known {
+            messages.last = now;
+            messages.texts.insert(message.to_owned());
+            let many = messages.texts.len() >= SIMILAR;
+            if many {
+                messages.texts.pop_first();
             }
+            return many;
         }
         self.similar.keep(sort.clone(), Messages { texts: BTreeSet::from([message.to_owned()]), last: now }, now);
         false
@@ -182,12 +181,12 @@ mod tests {
     /// Plays reports `(second, object, message)` and shows what comes of each: `new 1`, `2` for a count, `-` if dropped.
     fn play(reports: impl IntoIterator<Item = (i64, &'static str, String)>) -> Vec<String> {
         let mut correlator = Correlator::default();
-        let show = |(second, object, message): (i64, &str, String)| {
-            match correlator.decide(&report(object, &message), at(second)) {
-                Decision::Create(event) => format!("new {}", event.message),
-                Decision::Count(event) => format!("{}x {}", event.count, event.message),
-                Decision::Drop => "-".to_owned(),
-            }
+        let show = |(second, object, message): (i64, &str, String)| match correlator
+            .decide(&report(object, &message), at(second))
+        {
+            Decision::Create(event) => format!("new {}", event.message),
+            Decision::Count(event) => format!("{}x {}", event.count, event.message),
+            Decision::Drop => "-".to_owned(),
         };
         reports.into_iter().map(show).collect()
     }

@@ -112,15 +112,16 @@ async fn a_leader_that_cannot_renew_stops_before_another_may_begin() {
     let house = House::new().await;
     let (local, down) = (house.local("system:fairlead", "system:masters"), CancellationToken::new());
     let cut = down.clone();
-    let cluster = Cluster::over(tower::service_fn(move |request: http::Request<http_body_util::Full<bytes::Bytes>>| {
-        let (local, down) = (local.clone(), cut.clone());
-        async move {
-            if down.is_cancelled() {
-                return Err(BoxError::from("the network is down"));
+    let cluster =
+        Cluster::over(tower::service_fn(move |request: http::Request<http_body_util::Full<bytes::Bytes>>| {
+            let (local, down) = (local.clone(), cut.clone());
+            async move {
+                if down.is_cancelled() {
+                    return Err(BoxError::from("the network is down"));
+                }
+                Ok::<_, BoxError>(local.oneshot(request).await?)
             }
-            Ok::<_, BoxError>(local.oneshot(request).await?)
-        }
-    }));
+        }));
     let (tell, mut news) = mpsc::unbounded_channel();
     let a = contend(&cluster, "a", &tell);
     assert_eq!(heard(&mut news).await, "a leads");

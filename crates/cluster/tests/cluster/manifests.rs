@@ -81,7 +81,10 @@ fn mistakes_in_files_are_told_with_their_place() {
     let table = [
         ("a: [", "document 1: "),
         ("kind: Service", "document 1: apiVersion or kind is not set"),
-        ("apiVersion: v1\nkind: Node\n---\napiVersion: v1\nkind: Service\nspec: 3", "document 1: a Node without metadata.name"),
+        (
+            "apiVersion: v1\nkind: Node\n---\napiVersion: v1\nkind: Service\nspec: 3",
+            "document 1: a Node without metadata.name",
+        ),
         ("{\"apiVersion\": \"v1\"", "document 1: "),
     ];
     for (text, expected) in table {

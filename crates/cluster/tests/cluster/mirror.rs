@@ -148,6 +148,47 @@ async fn what_happened_meanwhile_is_one_change() {
 }
 
 #[tokio::test]
+async fn a_wait_that_is_given_up_loses_nothing() {
+    let house = House::new().await;
+    let cluster = house.cluster();
+    let mut mirror = Mirror::builder(&cluster).with::<ConfigMap>().with::<Secret>().build();
+    let mut last = BTreeMap::new();
+    for number in 0..300 {
+        let name = format!("c{}", number % 7);
+        if number < 7 {
+            make(&cluster, "default", &name, "x").await;
+        }
+        put(&cluster, &name, &number.to_string()).await;
+        // Given up at any point at which it waits.
+        let Some(changes) = stop_after(number % 5, mirror.next()).await else { continue };
+        for change in changes.of::<ConfigMap>() {
+            let side = |side: &Option<Arc<ConfigMap>>| side.as_ref().map(|map| map.data["key"].clone());
+            let before = last.insert(change.key.clone(), side(&change.new)).flatten();
+            assert_eq!(side(&change.old), before, "{} is told in an unbroken row", change.key);
+        }
+    }
+    while last.values().flatten().all(|value| value != "299") {
+        for change in next(&mut mirror).await.of::<ConfigMap>() {
+            last.insert(change.key.clone(), change.new.as_ref().map(|map| map.data["key"].clone()));
+        }
+    }
+    let values: Vec<_> = mirror.all::<ConfigMap>().map(|map| Some(map.data["key"].clone())).collect();
+    assert_eq!(values, last.into_values().collect::<Vec<_>>());
+}
+
+/// Polls a future so many times at most.
+async fn stop_after<T>(polls: usize, future: impl Future<Output = T>) -> Option<T> {
+    let mut future = std::pin::pin!(future);
+    for _ in 0..polls {
+        if let Some(done) = futures_util::FutureExt::now_or_never(&mut future) {
+            return Some(done);
+        }
+        tokio::task::yield_now().await;
+    }
+    None
+}
+
+#[tokio::test]
 async fn an_empty_kind_is_in_sync_once_listed() {
     let house = House::new().await;
     let mut mirror = Mirror::builder(&house.cluster()).with::<Secret>().build();
@@ -271,7 +312,9 @@ fn unreliable(house: &House) -> Cluster {
             let watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
             let response: Response<_> = local.oneshot(request).await?;
             let words = if watch { 2 } else { usize::MAX };
-            Ok(response.map(|body| StreamBody::new(body.into_data_stream().take(words).map(|bytes| bytes.map(http_body::Frame::data)))))
+            Ok(response.map(|body| {
+                StreamBody::new(body.into_data_stream().take(words).map(|bytes| bytes.map(http_body::Frame::data)))
+            }))
         }
     }))
 }
@@ -326,6 +369,7 @@ fn slice(name: &str, ready: bool) -> String {
     .to_string()
 }
 
+#[allow(clippy::print_stdout)]
 /// Not a test of speed, which machines differ in, but of a load that is much for any; prints what it saw.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_mirror_follows_large_slices() {
@@ -360,11 +404,12 @@ async fn a_mirror_follows_large_slices() {
         }
     }
     let took = began.elapsed();
-    let ready = |slice: &Arc<Slice>| slice.endpoints.iter().filter(|endpoint| endpoint.conditions.ready == Some(true)).count();
+    let ready =
+        |slice: &Arc<Slice>| slice.endpoints.iter().filter(|endpoint| endpoint.conditions.ready == Some(true)).count();
     assert_eq!(mirror.all::<Slice>().count(), SLICES);
     assert_eq!(mirror.all::<Slice>().map(ready).sum::<usize>(), 0);
     let first = &mirror.get::<Slice>("default", "s000").expect("a slice").endpoints[0];
     assert_eq!((first.addresses[0].as_str(), first.node_name.as_deref()), ("10.244.0.0", Some("node-0000")));
     let rate = |count: usize| (count as f64 / took.as_secs_f64()) as u64;
-    eprintln!("{size} bytes a slice: {} changes/s seen, {} read/s", rate(CHANGES), rate(reads));
+    println!("{size} bytes a slice: {} changes/s seen, {} read/s", rate(CHANGES), rate(reads));
 }

@@ -83,7 +83,8 @@ async fn a_flood_of_events_is_cut_off_and_objects_without_namespace_have_theirs_
     }
     let node = Meta { name: "n".into(), ..Meta::default() };
     recorder.record(Reference::to(&kinds::NODE, &node), Severity::Normal, "Ready", "it is ready");
-    let about_node = |event: &Value| event["involvedObject"]["kind"] == "Node" && event["metadata"]["namespace"] == "default";
+    let about_node =
+        |event: &Value| event["involvedObject"]["kind"] == "Node" && event["metadata"]["namespace"] == "default";
     let events = until(&cluster, |events| events.iter().any(about_node)).await;
     // Nine of their own, then one for all others.
     assert_eq!(events.len(), 9 + 1 + 1);

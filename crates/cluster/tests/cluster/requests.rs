@@ -34,7 +34,15 @@ async fn check(cluster: &Cluster) {
         (cluster.create(kind, &config_map("default", "a", "x", "1")).await, "AlreadyExists"),
         (cluster.update(kind, &made).await, "Conflict"),
         (cluster.create(kind, &config_map("default", "A b", "x", "1")).await, "Invalid"),
-        (cluster.create(kind, &json!({"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "s", "namespace": "default"}})).await, "Refused"),
+        (
+            cluster
+                .create(
+                    kind,
+                    &json!({"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "s", "namespace": "default"}}),
+                )
+                .await,
+            "Refused",
+        ),
     ];
     for (answer, expected) in table {
         let text = format!("{:?}", answer.expect_err(expected));
@@ -54,7 +62,10 @@ async fn check(cluster: &Cluster) {
     let node = cluster.update_status(&kinds::NODE, &node).await.expect("updated");
     assert_eq!(node["status"]["nodeInfo"]["kubeletVersion"], "v1");
     let phase = Patch::Merge(json!({"status": {"phase": "Running"}}));
-    assert_eq!(cluster.patch_status(&kinds::NODE, "", "n", &phase).await.expect("patched")["status"]["phase"], "Running");
+    assert_eq!(
+        cluster.patch_status(&kinds::NODE, "", "n", &phase).await.expect("patched")["status"]["phase"],
+        "Running"
+    );
 
     cluster.create(kind, &config_map("kube-public", "a", "x", "1")).await.expect("made");
     cluster.delete_all(kind, "kube-public", &Delete::default()).await.expect("deleted");
@@ -104,7 +115,9 @@ async fn retries_are_bounded_and_believe_the_server() {
     let backoff = Backoff { first: Duration::from_secs(1), most: Duration::from_secs(4), tries: 4 };
     let result = retry(backoff, Error::is_transient, || {
         tries += 1;
-        async { Err::<(), _>(Error::Unavailable { message: "busy".into(), retry_after: Some(Duration::from_secs(60)) }) }
+        async {
+            Err::<(), _>(Error::Unavailable { message: "busy".into(), retry_after: Some(Duration::from_secs(60)) })
+        }
     });
     assert!(result.await.is_err());
     assert_eq!((tries, began.elapsed().as_secs()), (4, 12));
