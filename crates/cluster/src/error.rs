@@ -6,6 +6,9 @@ use fairlead_api::{Failure, Look};
 use serde_json::Value;
 use thiserror::Error;
 
+#[cfg(test)]
+mod tests;
+
 /// Why a request did not do what it was meant to.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum Error {

@@ -15,6 +15,9 @@ use tower::ServiceExt;
 use crate::error::failure;
 use crate::{AnswerBody, Cluster, Error, Requests};
 
+#[cfg(test)]
+mod tests;
+
 /// How long an answer may take. The API server's own bound is 60 s; who waits longer has better things to do.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// The largest answer that is read; an object has at most 3 MiB.

@@ -338,6 +338,37 @@ async fn broken_connections_lose_nothing() {
 }
 
 #[tokio::test]
+async fn trouble_is_told_and_so_is_its_end() {
+    let house = House::new().await;
+    let (tell, down) = tokio::sync::watch::channel(false);
+    let local = house.local("system:fairlead", "system:masters");
+    let cluster = Cluster::over(tower::service_fn(move |request: Request<Full<Bytes>>| {
+        let (local, mut down) = (local.clone(), down.clone());
+        async move {
+            if *down.borrow() {
+                return Err(BoxError::from("the network is down"));
+            }
+            let response: Response<_> = local.oneshot(request).await?;
+            let cut = async move { drop(down.wait_for(|down| *down).await) };
+            let frames = |bytes: Result<Bytes, _>| bytes.map(http_body::Frame::data);
+            Ok(response.map(|body| StreamBody::new(body.into_data_stream().take_until(Box::pin(cut)).map(frames))))
+        }
+    }));
+    let mut mirror = Mirror::builder(&cluster).with::<ConfigMap>().build();
+    mirror.sync().await;
+    tell.send_replace(true);
+    let trouble = |mirror: &Mirror| mirror.health().find_map(|health| health.trouble).map(|failure| failure.message);
+    assert!(next(&mut mirror).await.is_empty());
+    assert!(trouble(&mirror).is_some());
+    make(&house.cluster(), "default", "a", "x").await;
+    tell.send_replace(false);
+    while mirror.get::<ConfigMap>("default", "a").is_none() {
+        next(&mut mirror).await;
+    }
+    assert_eq!(trouble(&mirror), None);
+}
+
+#[tokio::test]
 async fn a_mirror_over_tls_sees_when_the_server_goes() {
     let (house, remote, _dir) = on_the_network().await;
     let mut mirror = Mirror::builder(&remote).with::<ConfigMap>().build();
