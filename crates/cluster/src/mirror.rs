@@ -39,6 +39,8 @@ pub struct Mirror {
     places: BTreeMap<TypeId, usize>,
     kinds: Vec<Followed>,
     steps: SelectAll<BoxStream<'static, (usize, Step)>>,
+    /// Something has arrived that was not handed out yet.
+    arrived: bool,
     /// Something other than objects changed: a kind is listed, or its source fails, or works again.
     news: bool,
     problems: Vec<Problem>,
@@ -52,10 +54,18 @@ struct Followed {
 }
 
 struct State {
-    listed: bool,
-    revision: u64,
+    /// What the table shows.
+    shown: Progress,
+    /// What it will show once everything that has arrived is read.
+    arrived: Progress,
     trouble: Option<Failure>,
     since: Instant,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Progress {
+    listed: bool,
+    revision: u64,
 }
 
 /// How one kind of a mirror does.
@@ -94,11 +104,12 @@ impl Builder {
         let (mut places, mut kinds, mut steps) = (BTreeMap::new(), Vec::new(), SelectAll::new());
         for (place, (view, selection, table)) in self.followed.into_iter().enumerate() {
             places.insert(view, place);
-            let state = State { listed: false, revision: 0, trouble: None, since: Instant::now() };
+            let (shown, arrived) = Default::default();
+            let state = State { shown, arrived, trouble: None, since: Instant::now() };
             kinds.push(Followed { kind: selection.kind, table, state });
             steps.push(numbered(place, self.cluster.source().clone(), selection).boxed());
         }
-        Mirror { places, kinds, steps, news: false, problems: Vec::new() }
+        Mirror { places, kinds, steps, arrived: false, news: false, problems: Vec::new() }
     }
 }
 
@@ -134,15 +145,15 @@ impl Mirror {
 
     /// Whether every kind has been listed once.
     pub fn synced(&self) -> bool {
-        self.kinds.iter().all(|kind| kind.state.listed)
+        self.kinds.iter().all(|kind| kind.state.shown.listed)
     }
 
     /// How the kinds do.
     pub fn health(&self) -> impl Iterator<Item = Health> {
         self.kinds.iter().map(|Followed { kind, state, .. }| Health {
             kind,
-            synced: state.listed,
-            revision: state.revision,
+            synced: state.shown.listed,
+            revision: state.shown.revision,
             trouble: state.trouble.clone(),
             since: state.since,
         })
@@ -150,7 +161,7 @@ impl Mirror {
 
     /// The newest revision of a view's kind.
     pub fn revision<T: View>(&self) -> u64 {
-        self.kinds[self.place::<T>()].state.revision
+        self.kinds[self.place::<T>()].state.shown.revision
     }
 
     /// One object. The namespace is empty for kinds without.
@@ -180,34 +191,37 @@ impl Mirror {
 
     /// Waits for the first step, then takes what else is there, up to a bound.
     async fn gather(&mut self) {
-        let mut next = self.steps.next().await;
-        if next.is_none() {
-            std::future::pending::<()>().await;
-        }
-        while let Some((place, step)) = next {
-            self.arrive(place, step);
-            if self.kinds.iter().map(|kind| kind.table.waiting()).sum::<usize>() >= BATCH {
-                return;
+        if !self.arrived {
+            match self.steps.next().await {
+                Some((place, step)) => self.arrive(place, step),
+                None => std::future::pending().await,
             }
-            next = self.steps.next().now_or_never().flatten();
+        }
+        while self.waiting() < BATCH {
+            let Some((place, step)) = self.steps.next().now_or_never().flatten() else { return };
+            self.arrive(place, step);
         }
     }
 
+    /// How many objects wait to be read.
+    fn waiting(&self) -> usize {
+        self.kinds.iter().map(|followed| followed.table.waiting()).sum()
+    }
+
     fn arrive(&mut self, place: usize, step: Step) {
+        self.arrived = true;
         let Followed { kind, table, state } = &mut self.kinds[place];
         let trouble = match step {
             Step::Listing => return table.listing(),
             Step::Objects(objects) => return table.list(objects),
             Step::Listed(revision) => {
                 table.listed();
-                self.news |= !state.listed;
-                state.listed = true;
-                state.revision = revision;
+                state.arrived = Progress { listed: true, revision };
                 None
             }
             Step::Changed(events, revision) => {
                 table.changed(events);
-                state.revision = state.revision.max(revision);
+                state.arrived.revision = state.arrived.revision.max(revision);
                 None
             }
             Step::Trouble(failure) => Some(failure),
@@ -236,7 +250,13 @@ impl Mirror {
         }
     }
 
+    /// Everything has been read: this is what the mirror shows now, and what has changed.
     fn take(&mut self) -> Changes {
+        self.arrived = false;
+        for State { shown, arrived, .. } in self.kinds.iter_mut().map(|followed| &mut followed.state) {
+            self.news |= shown.listed != arrived.listed;
+            *shown = *arrived;
+        }
         let taken = self.kinds.iter_mut().map(|followed| followed.table.take()).collect();
         Changes::new(&self.places, taken, std::mem::take(&mut self.problems))
     }

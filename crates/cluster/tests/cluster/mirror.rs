@@ -176,6 +176,26 @@ async fn a_wait_that_is_given_up_loses_nothing() {
     assert_eq!(values, last.into_values().collect::<Vec<_>>());
 }
 
+#[tokio::test]
+async fn a_wait_that_is_given_up_while_reading_is_taken_up_again() {
+    const MANY: usize = 500;
+    let house = House::new().await;
+    let mut mirror = Mirror::builder(&house.cluster()).with::<ConfigMap>().build();
+    mirror.sync().await;
+    let put = |number: usize| {
+        let text = config_map("default", &format!("c{number}"), "x", "1").to_string();
+        Write::Put(format!("/registry/configmaps/default/c{number}").into(), draft(&text))
+    };
+    let txn = Txn { guards: Vec::new(), writes: (0..MANY).map(put).collect() };
+    house.store.commit(txn).await.expect("written");
+    let before = mirror.revision::<ConfigMap>();
+    let given_up = timeout(Duration::ZERO, mirror.next()).await.is_err();
+    assert!(given_up, "so many objects are not read at one go");
+    assert_eq!(mirror.revision::<ConfigMap>(), before, "not all of it is shown yet");
+    assert_eq!(next(&mut mirror).await.len(), MANY);
+    assert!(mirror.revision::<ConfigMap>() > before);
+}
+
 /// Polls a future so many times at most.
 async fn stop_after<T>(polls: usize, future: impl Future<Output = T>) -> Option<T> {
     let mut future = std::pin::pin!(future);
