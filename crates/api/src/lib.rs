@@ -21,6 +21,7 @@ pub mod quantity;
 pub mod schema;
 pub mod selector;
 pub mod settings;
+pub mod source;
 pub mod status;
 pub mod validation;
 pub mod view;

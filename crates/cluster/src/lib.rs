@@ -1,1 +1,165 @@
-//! Placeholder.
+//! The one door to the API: every component sees the cluster through this crate alone.
+//!
+//! A [`Cluster`] sends requests and reads objects, and hides who answers: the API server of this process, a real kube-apiserver
+//! named by a kubeconfig, or files. A [`Mirror`] follows some kinds and keeps typed views of them. A [`Recorder`] writes Events,
+//! and [`leader`] lets one of several processes act at a time.
+
+mod backoff;
+mod connect;
+mod error;
+mod follow;
+pub mod leader;
+mod manifests;
+mod mirror;
+mod recorder;
+mod remote;
+mod request;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full};
+use tower::util::BoxCloneSyncService;
+use tower::{BoxError, Service, ServiceExt};
+
+pub use backoff::{Backoff, retry};
+pub use error::Error;
+pub use fairlead_api::source::{Key, List, Selection, Source};
+pub use manifests::Skipped;
+pub use mirror::{Builder, Change, Changes, Health, Mirror, Problem};
+pub use recorder::{Recorder, Reference, Severity};
+pub use request::{Delete, Patch, Propagation};
+
+/// Says what time it is.
+pub type Clock = Arc<dyn Fn() -> jiff::Timestamp + Send + Sync>;
+
+/// Why there is no door.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The kubeconfig is missing, or makes no sense.
+    #[error("the kubeconfig cannot be used: {0}")]
+    Kubeconfig(#[source] Box<kube::config::KubeconfigError>),
+    /// There is none, and we do not run in a Pod.
+    #[error("no kubeconfig is found: {0}")]
+    Nowhere(#[source] Box<kube::config::InferConfigError>),
+    /// Its certificates or credentials cannot be used.
+    #[error("no client can be made from the kubeconfig: {0}")]
+    Client(#[source] Box<kube::Error>),
+    /// A file of manifests cannot be read.
+    #[error("{file}: {why}")]
+    Manifest {
+        /// The file, and which document in it.
+        file: String,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// The cluster. Cheap to clone.
+#[derive(Clone)]
+pub struct Cluster {
+    shared: Arc<Shared>,
+    manager: Arc<str>,
+}
+
+struct Shared {
+    requests: Requests,
+    source: Arc<dyn Source>,
+    views: mirror::Views,
+}
+
+/// Who answers requests.
+pub(crate) type Requests = BoxCloneSyncService<Request<Full<Bytes>>, Response<AnswerBody>, BoxError>;
+/// The body of an answer.
+pub(crate) type AnswerBody = UnsyncBoxBody<Bytes, BoxError>;
+
+impl Cluster {
+    /// A cluster whose API server is in this process: `service` answers requests, `source` reads.
+    pub fn new<S, B>(service: S, source: Arc<dyn Source>) -> Cluster
+    where
+        S: Service<Request<Full<Bytes>>, Response = Response<B>> + Clone + Send + Sync + 'static,
+        S::Error: Into<BoxError>,
+        S::Future: Send + 'static,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        Cluster::with(boxed(service), source)
+    }
+
+    /// A cluster whose API server is reached over the network. `None` looks for a kubeconfig where kubectl
+    /// does, then for the account of the Pod we run in.
+    pub async fn connect(kubeconfig: Option<&Path>) -> Result<Cluster, OpenError> {
+        let requests = connect::requests(kubeconfig).await?;
+        let source = Arc::new(remote::Remote::new(requests.clone()));
+        Ok(Cluster::with(requests, source))
+    }
+
+    /// A cluster whose reads are requests too, as those of a real one are: lists in pages, and watches.
+    pub fn over<S, B>(service: S) -> Cluster
+    where
+        S: Service<Request<Full<Bytes>>, Response = Response<B>> + Clone + Send + Sync + 'static,
+        S::Error: Into<BoxError>,
+        S::Future: Send + 'static,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let requests = boxed(service);
+        let source = Arc::new(remote::Remote::new(requests.clone()));
+        Cluster::with(requests, source)
+    }
+
+    /// A cluster that is a file or a directory of manifests. It never changes, and every write is refused. What is in the
+    /// files but of no kind we know comes back beside it.
+    pub fn from_manifests(path: &Path) -> Result<(Cluster, Vec<Skipped>), OpenError> {
+        let (manifests, skipped) = manifests::Manifests::read(path)?;
+        let manifests = Arc::new(manifests);
+        Ok((Cluster::with(manifests::requests(manifests.clone()), manifests), skipped))
+    }
+
+    fn with(requests: Requests, source: Arc<dyn Source>) -> Cluster {
+        let shared = Shared { requests, source, views: mirror::Views::default() };
+        Cluster { shared: Arc::new(shared), manager: "fairlead".into() }
+    }
+
+    /// The same cluster, written to under another name: the field manager and user agent of requests.
+    pub fn managed_by(&self, manager: &str) -> Cluster {
+        Cluster { shared: self.shared.clone(), manager: manager.into() }
+    }
+
+    /// What is there now. Who wants to follow it takes a [`Mirror`].
+    pub async fn list(&self, selection: &Selection) -> Result<List, Error> {
+        let mut list = self.shared.source.list(selection, None).await?;
+        while let Some(more) = list.more.take() {
+            let page = self.shared.source.list(selection, Some(&more)).await?;
+            list.objects.extend(page.objects);
+            list.more = page.more;
+        }
+        Ok(list)
+    }
+
+    /// Who reads.
+    pub fn source(&self) -> &Arc<dyn Source> {
+        &self.shared.source
+    }
+}
+
+impl std::fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cluster").field("manager", &self.manager).finish_non_exhaustive()
+    }
+}
+
+fn boxed<S, B>(service: S) -> Requests
+where
+    S: Service<Request<Full<Bytes>>, Response = Response<B>> + Clone + Send + Sync + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: Send + 'static,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    let answer = |response: Response<B>| response.map(|body| body.map_err(Into::into).boxed_unsync());
+    BoxCloneSyncService::new(service.map_response(answer).map_err(Into::into))
+}

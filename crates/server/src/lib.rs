@@ -33,6 +33,7 @@ mod clock;
 mod delete;
 mod documents;
 mod health;
+mod local;
 mod metrics;
 mod negotiate;
 mod object;
@@ -52,6 +53,7 @@ mod yaml;
 
 pub use access::Authorization;
 pub use admission::Admission;
+pub use local::Local;
 pub use object::read_foreign;
 pub use reply::Body;
 

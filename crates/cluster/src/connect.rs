@@ -1,0 +1,42 @@
+//! The way to a real kube-apiserver: kubeconfig, credentials and TLS, which are kube's matter; what is sent is ours.
+
+use std::path::Path;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Request;
+use http_body_util::{BodyExt, Full};
+use kube::client::Body;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use tower::BoxError;
+
+use crate::{OpenError, Requests, boxed};
+
+/// How long a connection may take to come about.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Who answers requests: the API server that a kubeconfig names.
+pub(crate) async fn requests(kubeconfig: Option<&Path>) -> Result<Requests, OpenError> {
+    let wrong = |error| OpenError::Kubeconfig(Box::new(error));
+    let options = KubeConfigOptions::default();
+    let mut config = match kubeconfig {
+        Some(file) => {
+            let kubeconfig = Kubeconfig::read_from(file).map_err(wrong)?;
+            kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(wrong)?
+        }
+        None => kube::Config::infer().await.map_err(|error| OpenError::Nowhere(Box::new(error)))?,
+    };
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
+    // Watches are silent for as long as nothing happens; every request has its own deadline here.
+    config.read_timeout = None;
+    // Who sends a request decides whether to send it again.
+    config.default_retry = false;
+    let client = kube::Client::try_from(config).map_err(|error| OpenError::Client(Box::new(error)))?;
+    Ok(boxed(tower::service_fn(move |request| send(client.clone(), request))))
+}
+
+async fn send(client: kube::Client, request: Request<Full<Bytes>>) -> Result<http::Response<Body>, BoxError> {
+    let (parts, body) = request.into_parts();
+    let body = body.collect().await?.to_bytes();
+    Ok(client.send(Request::from_parts(parts, Body::from(body))).await?)
+}
