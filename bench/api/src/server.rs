@@ -81,9 +81,12 @@ impl Server {
         ]);
         let since = Instant::now();
         let etcd = Running::start(&peer.etcd, &arguments, SERVER_CORE, data.path())?;
-        let key = data.path().join("key.pem");
-        fs::write(&key, rcgen::KeyPair::generate()?.serialize_pem())?;
-        let (key, certificates) = (key.display().to_string(), data.path().join("certificates").display().to_string());
+        let (key, public) = (data.path().join("key.pem"), data.path().join("key.pub"));
+        let pair = rcgen::KeyPair::generate()?;
+        fs::write(&key, pair.serialize_pem())?;
+        fs::write(&public, pair.public_key_pem())?;
+        let (key, public) = (key.display().to_string(), public.display().to_string());
+        let certificates = data.path().join("certificates").display().to_string();
         let tokens = token_file(data.path())?;
         let arguments = flags(&[
             ("etcd-servers", &store),
@@ -94,7 +97,7 @@ impl Server {
             ("token-auth-file", &tokens),
             ("service-cluster-ip-range", RANGES),
             ("service-account-issuer", "https://kubernetes.default.svc"),
-            ("service-account-key-file", &key),
+            ("service-account-key-file", &public),
             ("service-account-signing-key-file", &key),
             ("disable-admission-plugins", "ServiceAccount"),
         ]);

@@ -9,7 +9,7 @@ use fairlead_api::{Failure, Look, golang, ip, kinds};
 use fairlead_store::Range;
 use http::header::{AUTHORIZATION, CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use http::request::Parts;
-use http::{Request, Response, Uri};
+use http::{Method, Request, Response, Uri};
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
@@ -37,10 +37,10 @@ where
     let service = Target { name: wanted.name.to_owned(), subresource: String::new(), ..target.clone() };
     let entry = read::find(&*server.store, &service).await?;
     let port = wanted.port_name(&object::load(&kinds::SERVICE, &entry)?)?;
-    if target.rest.is_empty() {
+    let address = endpoint(server, &service, &port).await?;
+    if target.rest.is_empty() && matches!(parts.method, Method::GET | Method::HEAD) {
         return Ok(with_slash(parts));
     }
-    let address = endpoint(server, &service, &port).await?;
     forward(&wanted, address, parts, collect(body).await?).await
 }
 
@@ -227,7 +227,7 @@ where
 fn outgoing(address: SocketAddr, parts: &Parts, body: Bytes) -> Result<Request<Full<Bytes>>, http::Error> {
     let query = parts.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
     // The path as it was sent, escapes and all, from behind the subresource on.
-    let sent = route::after(parts.uri.path(), route::PROXY_PARTS);
+    let sent = Some(route::after(parts.uri.path(), route::PROXY_PARTS)).filter(|path| !path.is_empty()).unwrap_or("/");
     let uri: Uri = format!("{sent}{query}").parse()?;
     let mut request = Request::new(Full::new(body));
     *request.method_mut() = parts.method.clone();

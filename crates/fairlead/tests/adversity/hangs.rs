@@ -101,8 +101,8 @@ fn a_watch_lasts_as_long_as_asked_within_reason() {
     for (seconds, ends) in [("-5", true), ("1", true), ("9223372036854775807", false)] {
         let path = format!("/api/v1/services?watch=1&timeoutSeconds={seconds}&resourceVersion=1");
         let connection = server.client().connect(Duration::from_secs(4)).expect("the server listens");
-        let lines = connection.follow(&path).expect("the server answers").expect("a watch");
-        let ended = lines.map(|line| line.map(drop)).collect::<Result<(), _>>();
+        let mut lines = connection.follow(&path).expect("the server answers").expect("a watch");
+        let ended = lines.try_for_each(|line| line.map(drop));
         assert_eq!(ended.is_ok(), ends, "{seconds}: {ended:?}");
     }
     assert!(!server.log().contains("panicked"), "{}", server.log());

@@ -86,7 +86,7 @@ fn cross(ours: &Client, theirs: &Client) {
 }
 
 fn service(name: &str, number: usize) -> Value {
-    let sort = if number % 2 == 0 { "NodePort" } else { "ClusterIP" };
+    let sort = if number.is_multiple_of(2) { "NodePort" } else { "ClusterIP" };
     json!({
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
         "spec": {"type": sort, "ipFamilyPolicy": "PreferDualStack", "ports": [{"port": 80, "protocol": "TCP"}]},

@@ -26,7 +26,8 @@ pub(super) fn is_known_fault(request: &Request, status: &Value) -> bool {
         "strconv.ParseUint",
         "invalid resource version",
     ];
-    let told = ["HealthCheck NodePort", "Too large resource version"];
+    // The Service to be reached has no endpoints.
+    let told = ["HealthCheck NodePort", "Too large resource version", "no endpoints available for service"];
     is_plain && (is_patch || plain.iter().any(|known| message.contains(known)))
         || told.iter().any(|known| message.contains(known))
 }
