@@ -89,6 +89,8 @@ struct Shared {
     windows: Windows,
     /// The newest compaction we have heard of; etcd does not say which revision it was when it refuses an older one.
     compacted: AtomicU64,
+    /// The newest revision anybody was told. The watch may lag behind it; an etcd that is behind it was put back.
+    told: AtomicU64,
 }
 
 impl Etcd {
@@ -98,7 +100,7 @@ impl Etcd {
         let reader = Reader::new(&options.prefix, decode);
         let start = current(&client, &reader).await?;
         let windows = Windows::new(start, Keep::Watched);
-        let shared = Arc::new(Shared { client, reader, windows, compacted: AtomicU64::new(0) });
+        let shared = Arc::new(Shared { client, reader, windows, compacted: AtomicU64::new(0), told: AtomicU64::new(start.0) });
         let follower = tokio::spawn(follow::follow(shared.clone(), start)).abort_handle();
         Ok(Etcd { shared, follower })
     }
@@ -128,7 +130,7 @@ impl Backend for Etcd {
     }
 
     fn revision(&self) -> BoxFuture<'_, Result<Revision, Error>> {
-        self.shared.revision().boxed()
+        async { self.shared.revision().await.inspect(|revision| self.shared.tell(*revision)) }.boxed()
     }
 }
 
@@ -155,6 +157,7 @@ impl Shared {
             let answer = self.range(&request).await?;
             if page.revision == Revision(0) {
                 page.revision = answer.header.map(|header| revision(header.revision)).unwrap_or_default();
+                self.tell(page.revision);
             }
             for kv in &answer.kvs {
                 page.entries.push(Arc::new(self.reader.entry(kv)?));
@@ -173,7 +176,9 @@ impl Shared {
         let called = self.client.call(TXN, &self.request(txn), Again::IfUnsent).await;
         let answer: TxnResponse = called.map_err(|status| unavailable(&status))?;
         if answer.succeeded {
-            return Ok(Outcome::Done(answer.header.map(|header| revision(header.revision)).unwrap_or_default()));
+            let done = answer.header.map(|header| revision(header.revision)).unwrap_or_default();
+            self.tell(done);
+            return Ok(Outcome::Done(done));
         }
         let found = answer.responses.iter().map(|op| match &op.response {
             Some(Response::Range(range)) => range.kvs.first(),
@@ -228,6 +233,11 @@ impl Shared {
         }
         let past = past(feed, self.reader.clone());
         self.windows.watch_from(prefix, after, past)
+    }
+
+    /// Remembers a revision that somebody is told.
+    fn tell(&self, revision: Revision) {
+        self.told.fetch_max(revision.0, Ordering::Relaxed);
     }
 
     async fn revision(&self) -> Result<Revision, Error> {

@@ -130,7 +130,7 @@ async fn tokens_and_open_doors_are_chosen_by_flags() {
     program.stop().await;
     let program = self::program(dir.path(), &["--authorization-mode=AlwaysAllow", "--anonymous-auth=false"]).await;
     assert_eq!(program.get("/readyz", false, "").await.0, 401);
-    assert_eq!(program.get("/metrics", true, "").await.0, 404);
+    assert_eq!(program.get("/metrics", true, "").await.0, 200);
     program.stop().await;
 }
 

@@ -1,6 +1,7 @@
 //! The task that keeps the windows filled: one watch of everything, opened again whenever it breaks.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::Shared;
@@ -26,6 +27,7 @@ pub(super) async fn follow(shared: Arc<Shared>, start: Revision) {
                     tracing::warn!(%requested, %oldest, %now, "changes in etcd were missed; watchers start over");
                     shared.note_compacted(oldest);
                     shared.windows.reset(now);
+                    shared.told.store(now.0, Ordering::Relaxed);
                     seen = now;
                     continue;
                 }
@@ -44,10 +46,12 @@ pub(super) async fn follow(shared: Arc<Shared>, start: Revision) {
 }
 
 async fn feed(shared: &Shared, seen: &mut Revision) -> Result<std::convert::Infallible, Error> {
+    // Read before etcd is asked: a write meanwhile must not look like a future that etcd has lost.
+    let told = Revision(shared.told.load(Ordering::Relaxed)).max(*seen);
     let now = shared.revision().await?;
-    if now < *seen {
+    if now < told {
         // The cluster was put back to an older state: what watchers know is not the past of what is there.
-        return Err(Error::Compacted { requested: *seen, oldest: now });
+        return Err(Error::Compacted { requested: told, oldest: now });
     }
     let mut feed = Feed::open(&shared.client, shared.reader.all(), *seen).await?;
     let asks = shared.progress_can_be_asked().await;
