@@ -100,7 +100,8 @@ impl Etcd {
         let reader = Reader::new(&options.prefix, decode);
         let start = current(&client, &reader).await?;
         let windows = Windows::new(start, Keep::Watched);
-        let shared = Arc::new(Shared { client, reader, windows, compacted: AtomicU64::new(0), told: AtomicU64::new(start.0) });
+        let shared =
+            Arc::new(Shared { client, reader, windows, compacted: AtomicU64::new(0), told: AtomicU64::new(start.0) });
         let follower = tokio::spawn(follow::follow(shared.clone(), start)).abort_handle();
         Ok(Etcd { shared, follower })
     }
