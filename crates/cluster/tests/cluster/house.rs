@@ -91,6 +91,7 @@ fn options() -> Options {
         advertise: SocketAddr::from(([127, 0, 0, 1], 6443)),
         authorization: Authorization::Rbac,
         request_timeout: Duration::from_secs(60),
+        backup: None,
     }
 }
 
