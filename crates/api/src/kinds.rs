@@ -19,7 +19,6 @@ pub mod ip_address;
 pub mod lease;
 pub mod namespace;
 pub mod node;
-mod order;
 pub mod pod;
 pub mod role;
 pub mod secret;

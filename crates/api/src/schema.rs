@@ -96,6 +96,17 @@ pub enum Shape {
     Map(&'static Shape),
 }
 
+impl Shape {
+    fn arrange(&self, value: &mut Value) {
+        match (self, value) {
+            (Shape::Struct(of), value) => of.arrange(value),
+            (Shape::List(item), Value::Array(items)) => items.iter_mut().for_each(|value| item.arrange(value)),
+            (Shape::Map(item), Value::Object(map)) => map.values_mut().for_each(|value| item.arrange(value)),
+            _ => {}
+        }
+    }
+}
+
 /// When a field is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
@@ -172,17 +183,28 @@ impl Struct {
         map.keys().take_while(|key| self.field(key).is_none()).count()
     }
 
-    /// Puts the keys of an object of this type into the type's order; unknown ones come last.
-    pub fn arrange(&self, map: &mut Map<String, Value>) {
+    /// Puts the fields of a value of this type, and of all within it, into the type's order. Keys the type does not know come
+    /// first, which leaves `kind` and `apiVersion` on top.
+    pub fn arrange(&self, value: &mut Value) {
+        let Some(map) = value.as_object_mut() else { return };
         let mut arranged = Map::with_capacity(map.len());
+        for (key, value) in map.iter_mut().filter(|(key, _)| self.field(key).is_none()) {
+            arranged.insert(key.clone(), value.take());
+        }
+        self.arrange_into(map, &mut arranged);
+        *map = arranged;
+    }
+
+    fn arrange_into(&self, map: &mut Map<String, Value>, arranged: &mut Map<String, Value>) {
         for field in self.fields {
-            if let Some(value) = map.get_mut(field.name) {
-                arranged.insert(field.name.to_owned(), value.take());
-                map.swap_remove(field.name);
+            if let ("", Shape::Struct(inner)) = (field.name, &field.shape) {
+                inner.arrange_into(map, arranged);
+            } else if let Some(value) = map.get_mut(field.name) {
+                let mut value = value.take();
+                field.shape.arrange(&mut value);
+                arranged.insert(field.name.to_owned(), value);
             }
         }
-        arranged.append(map);
-        *map = arranged;
     }
 
     /// As one piece under server-side apply.

@@ -15,7 +15,7 @@ use crate::options::{FieldValidation, ListOptions, Query, dry_run_errors, invali
 use crate::read::{self, subject, unavailable};
 use crate::reply::{List, Payload, Reply};
 use crate::route::Target;
-use crate::{Inner, clock, object};
+use crate::{Inner, clock, object, write};
 
 /// How often a delete that lost a race looks again.
 const ATTEMPTS: usize = 12;
@@ -232,7 +232,7 @@ fn mark(object: &mut Value, grace: i64) {
     if let (false, Some(generation)) = (marked, metadata.get("generation").and_then(Value::as_i64)) {
         metadata.insert("generation".to_owned(), (generation + 1).into());
     }
-    schema::meta::OBJECT_META.arrange(metadata);
+    write::arrange_metadata(object);
 }
 
 fn set_finalizers(object: &mut Value, wanted: Option<Finalizer>) {
@@ -250,7 +250,7 @@ fn set_finalizers(object: &mut Value, wanted: Option<Finalizer>) {
         metadata.shift_remove("finalizers");
     } else {
         metadata.insert("finalizers".to_owned(), finalizers.into());
-        schema::meta::OBJECT_META.arrange(metadata);
+        write::arrange_metadata(object);
     }
 }
 

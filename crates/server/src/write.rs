@@ -435,6 +435,13 @@ pub(crate) fn canonical(kind: &'static Kind, value: Value) -> Value {
     value
 }
 
+/// Puts metadata into its order after fields were added.
+pub(crate) fn arrange_metadata(object: &mut Value) {
+    if let Some(metadata) = object.get_mut("metadata") {
+        fairlead_api::schema::meta::OBJECT_META.arrange(metadata);
+    }
+}
+
 /// Sets a field of metadata, in its place.
 pub(crate) fn set_metadata(object: &mut Value, name: &str, value: impl Into<Value>) {
     if let Some(metadata) = object.get_mut("metadata") {
@@ -461,7 +468,7 @@ pub(crate) fn fill_system_fields(object: &mut Value, now: &str) {
     for unset in ["deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion", "selfLink"] {
         metadata.shift_remove(unset);
     }
-    fairlead_api::schema::meta::OBJECT_META.arrange(metadata);
+    arrange_metadata(object);
 }
 
 /// What an update may leave out and cannot change: uid, times, generation.
@@ -484,7 +491,7 @@ fn keep_system_fields(new: &mut Value, old: &Value, kind: &Kind) {
         }
     }
     metadata.shift_remove("selfLink");
-    fairlead_api::schema::meta::OBJECT_META.arrange(metadata);
+    arrange_metadata(new);
 }
 
 /// Counts a change of what is asked for.

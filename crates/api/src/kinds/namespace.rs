@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use super::order::arrange;
 use super::{Column, Rules};
 use crate::age::age;
 use crate::field::{FieldError, FieldErrors};
@@ -39,13 +38,13 @@ pub fn terminate(namespace: &mut Value, now: &str) {
     let metadata = namespace.map_mut("metadata");
     metadata.entry("deletionTimestamp").or_insert_with(|| now.into());
     namespace.map_mut("status").insert("phase".to_owned(), "Terminating".into());
-    arrange(&NAMESPACE, namespace);
+    NAMESPACE.arrange(namespace);
 }
 
 /// What the `finalize` subresource writes: the finalizers of the spec, and no status.
 pub fn prepare_finalize(namespace: &mut Value, old: &Value) {
     namespace.set("status", old.at("status").clone());
-    arrange(&NAMESPACE, namespace);
+    NAMESPACE.arrange(namespace);
 }
 
 /// Mistakes in a write to `finalize`.
@@ -92,7 +91,7 @@ fn prepare_create(namespace: &mut Value, _: &Settings) {
         finalizers.push("kubernetes".into());
     }
     namespace.map_mut("spec").insert("finalizers".to_owned(), finalizers.into());
-    arrange(&NAMESPACE, namespace);
+    NAMESPACE.arrange(namespace);
 }
 
 fn prepare_update(namespace: &mut Value, old: &Value, _: &Settings) {
@@ -101,12 +100,12 @@ fn prepare_update(namespace: &mut Value, old: &Value, _: &Settings) {
         Some(finalizers) => namespace.map_mut("spec").insert("finalizers".to_owned(), finalizers.clone()),
         None => namespace.map_mut("spec").shift_remove("finalizers"),
     };
-    arrange(&NAMESPACE, namespace);
+    NAMESPACE.arrange(namespace);
 }
 
 fn prepare_status(namespace: &mut Value, old: &Value, _: &Settings) {
     namespace.set("spec", old.at("spec").clone());
-    arrange(&NAMESPACE, namespace);
+    NAMESPACE.arrange(namespace);
 }
 
 fn validate(namespace: &Value) -> FieldErrors {

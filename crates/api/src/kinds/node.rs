@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use super::order::arrange;
 use super::{Column, Rules};
 use crate::age::age;
 use crate::look::Look;
@@ -69,7 +68,7 @@ fn prepare_create(node: &mut Value, _: &Settings) {
     if node.at("status").get("config").is_some() {
         node.map_mut("status").shift_remove("config");
     }
-    arrange(&NODE, node);
+    NODE.arrange(node);
 }
 
 fn prepare_update(node: &mut Value, old: &Value, _: &Settings) {
@@ -77,7 +76,7 @@ fn prepare_update(node: &mut Value, old: &Value, _: &Settings) {
     if old.at("spec").get("configSource").is_none() {
         node.map_mut("spec").shift_remove("configSource");
     }
-    arrange(&NODE, node);
+    NODE.arrange(node);
 }
 
 fn prepare_status(node: &mut Value, old: &Value, _: &Settings) {
@@ -85,7 +84,7 @@ fn prepare_status(node: &mut Value, old: &Value, _: &Settings) {
     if old.at("status").get("config").is_none() && node.at("status").get("config").is_some() {
         node.map_mut("status").shift_remove("config");
     }
-    arrange(&NODE, node);
+    NODE.arrange(node);
 }
 
 fn warnings(node: &Value) -> Vec<String> {

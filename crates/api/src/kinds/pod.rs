@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use super::Rules;
-use super::order::arrange;
 use crate::field::FieldErrors;
 use crate::look::Look;
 use crate::schema::pod::POD;
@@ -76,7 +75,7 @@ fn prepare_create(pod: &mut Value, _: &Settings) {
     }
     status.set("qosClass", qos::class(pod.at("spec")));
     pod.set("status", status);
-    arrange(&POD, pod);
+    POD.arrange(pod);
 }
 
 fn prepare_update(pod: &mut Value, old: &Value, _: &Settings) {
@@ -84,7 +83,7 @@ fn prepare_update(pod: &mut Value, old: &Value, _: &Settings) {
     pod.set("status", old.at("status").clone());
     let generation = old.at("metadata").int("generation") + i64::from(pod.at("spec") != old.at("spec"));
     pod.map_mut("metadata").insert("generation".to_owned(), generation.into());
-    arrange(&POD, pod);
+    POD.arrange(pod);
 }
 
 fn validate(pod: &Value, old: Option<&Value>, _: &Settings) -> FieldErrors {

@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use super::{refuse, update};
 use crate::field::{FieldError, FieldErrors};
-use crate::kinds::order::arrange;
 use crate::look::Look;
 use crate::schema::pod::POD;
 use crate::{Path, ip, names};
@@ -26,7 +25,7 @@ pub(super) fn prepare(pod: &mut Value, old: &Value) {
     }
     keep_observed(&mut status, old.at("status"));
     pod.set("status", status);
-    arrange(&POD, pod);
+    POD.arrange(pod);
 }
 
 /// A condition that does not say which generation it saw keeps the one said before.
