@@ -17,7 +17,7 @@ pub(super) const NAME: &str = "store.redb";
 const PARTIAL: &str = ".partial";
 
 /// The log is read once, at the start, and then only written; what redb caches beyond the pages of a batch is waste.
-const CACHE_BYTES: usize = 16 << 20;
+const CACHE_BYTES: usize = 4 << 20;
 
 /// Opens a file, or makes an empty one that is filled as told.
 pub(super) fn open_or_make(
