@@ -183,6 +183,11 @@ fn build() -> discovery::Build<'static> {
         version: env!("CARGO_PKG_VERSION"),
         commit: option_env!("FAIRLEAD_COMMIT").unwrap_or("unknown"),
         date: option_env!("FAIRLEAD_DATE").unwrap_or("1970-01-01T00:00:00Z"),
-        platform: concat!("linux/", "amd64"),
+        // Go's names of the machines, which clients know.
+        platform: match std::env::consts::ARCH {
+            "x86_64" => "linux/amd64",
+            "aarch64" => "linux/arm64",
+            _ => "linux/unknown",
+        },
     }
 }

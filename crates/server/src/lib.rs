@@ -220,8 +220,10 @@ impl Call<'_> {
         self.server.access.authorize(sender.user(), &wish.attributes())?;
         match route {
             Route::Path(path) if path == backup::PATH => backup::answer(self.server, self.parts).await,
-            Route::Path(path) => health::answer(self.server, path, self.parts, self.query)
-                .unwrap_or_else(|| documents::answer(self.server, path, self.parts)),
+            Route::Path(path) => match health::answer(self.server, path, self.parts, self.query).await {
+                Some(answer) => answer,
+                None => documents::answer(self.server, path, self.parts),
+            },
             Route::Discovery(wanted) => documents::discovery(self.server, wanted, self.parts, self.query),
             Route::UnknownResource => Err(unknown_resource()),
             Route::Resource(target) => {
