@@ -1,0 +1,111 @@
+//! Which controllers run: what `--controllers` says, in kube-controller-manager's words.
+
+use std::collections::BTreeSet;
+
+use thiserror::Error;
+
+/// One controller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Controller {
+    /// From Pods to Endpoints.
+    Endpoints,
+    /// From Pods to EndpointSlices.
+    EndpointSlice,
+    /// From hand-made Endpoints to EndpointSlices.
+    EndpointSliceMirroring,
+    /// Deletes what belongs to an object that is gone.
+    GarbageCollector,
+    /// Empties namespaces that are deleted.
+    Namespace,
+    /// Notices Nodes that fell silent.
+    NodeLifecycle,
+    /// Deletes Pods whose Node is gone.
+    PodGarbageCollector,
+    /// Keeps ServiceCIDRs while addresses of theirs are in use.
+    ServiceCidr,
+}
+
+impl Controller {
+    /// All there are.
+    pub const ALL: [Controller; 8] = [
+        Controller::Endpoints,
+        Controller::EndpointSlice,
+        Controller::EndpointSliceMirroring,
+        Controller::GarbageCollector,
+        Controller::Namespace,
+        Controller::NodeLifecycle,
+        Controller::PodGarbageCollector,
+        Controller::ServiceCidr,
+    ];
+
+    /// Its name, and a shorter one from former times.
+    fn names(self) -> [&'static str; 2] {
+        match self {
+            Controller::Endpoints => ["endpoints-controller", "endpoint"],
+            Controller::EndpointSlice => ["endpointslice-controller", "endpointslice"],
+            Controller::EndpointSliceMirroring => ["endpointslice-mirroring-controller", "endpointslicemirroring"],
+            Controller::GarbageCollector => ["garbage-collector-controller", "garbagecollector"],
+            Controller::Namespace => ["namespace-controller", "namespace"],
+            Controller::NodeLifecycle => ["node-lifecycle-controller", "nodelifecycle"],
+            Controller::PodGarbageCollector => ["pod-garbage-collector-controller", "podgc"],
+            Controller::ServiceCidr => ["service-cidr-controller", "servicecidr"],
+        }
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        self.names()[0]
+    }
+
+    fn find(name: &str) -> Option<Controller> {
+        Controller::ALL.into_iter().find(|controller| controller.names().contains(&name))
+    }
+}
+
+/// The controllers that run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Choice(BTreeSet<Controller>);
+
+/// There is no such controller.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("there is no controller {name:?}; there are {}, and * for all of them", Controller::ALL.map(Controller::name).join(", "))]
+pub struct Unknown {
+    /// What was asked for.
+    pub name: String,
+}
+
+impl Choice {
+    /// All of them.
+    pub fn all() -> Choice {
+        Choice(Controller::ALL.into_iter().collect())
+    }
+
+    /// Reads a list: names, `-name` for all but that one, `*` for all others. Where a name stands twice, the first counts.
+    pub fn parse(list: &str) -> Result<Choice, Unknown> {
+        let words: Vec<&str> = list.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
+        let mut said = Vec::new();
+        for word in words.iter().filter(|word| **word != "*") {
+            let name = word.strip_prefix('-').unwrap_or(word);
+            let controller = Controller::find(name).ok_or_else(|| Unknown { name: name.to_owned() })?;
+            said.push((controller, !word.starts_with('-')));
+        }
+        let others = words.contains(&"*");
+        let runs = |controller: &Controller| {
+            said.iter().find(|(named, _)| named == controller).map_or(others, |(_, runs)| *runs)
+        };
+        Ok(Choice(Controller::ALL.into_iter().filter(runs).collect()))
+    }
+
+    /// Whether a controller runs.
+    pub fn has(&self, controller: Controller) -> bool {
+        self.0.contains(&controller)
+    }
+
+    /// Whether none runs.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,35 @@
+use super::*;
+
+#[track_caller]
+fn check(list: &str, want: Result<&[&str], &str>) {
+    let got = Choice::parse(list).map(|choice| choice.0.into_iter().map(Controller::name).collect::<Vec<_>>());
+    match (got, want) {
+        (Ok(got), Ok(want)) => assert_eq!(got, want, "{list}"),
+        (Err(got), Err(want)) => assert_eq!(got.name, want, "{list}"),
+        (got, want) => panic!("{list}: got {got:?}, wanted {want:?}"),
+    }
+}
+
+#[test]
+fn a_list_names_the_controllers_that_run() {
+    check("", Ok(&[]));
+    check("endpointslice-controller", Ok(&["endpointslice-controller"]));
+    check("endpointslice, endpoint", Ok(&["endpoints-controller", "endpointslice-controller"]));
+    check("endpointslices", Err("endpointslices"));
+    check("-endpoints", Err("endpoints"));
+}
+
+#[test]
+fn a_star_means_all_that_are_not_taken_out() {
+    let all = Controller::ALL.map(Controller::name);
+    check("*", Ok(&all));
+    check("*,-endpoint", Ok(&all[1..]));
+    check("-endpoints-controller,*", Ok(&all[1..]));
+    check("-endpoint", Ok(&[]));
+}
+
+#[test]
+fn of_a_name_that_stands_twice_the_first_counts() {
+    check("endpoint,-endpoint", Ok(&["endpoints-controller"]));
+    check("-endpoint,endpoint", Ok(&[]));
+}

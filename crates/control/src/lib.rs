@@ -1,0 +1,60 @@
+//! The controllers: each looks at a part of the cluster, asks a pure function what should be there, and writes the difference.
+//!
+//! They see the cluster through [`fairlead_cluster`] alone, so the same code runs beside the API server in one process and
+//! against any Kubernetes. Nothing is remembered that cannot be read again: a controller that is killed goes on where it was.
+
+mod choice;
+mod queue;
+
+use std::time::Duration;
+
+use fairlead_cluster::Cluster;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+pub use choice::{Choice, Controller, Unknown};
+
+/// How the controllers do their work.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Which of them run.
+    pub choice: Choice,
+    /// The most endpoints in an EndpointSlice.
+    pub max_endpoints_per_slice: usize,
+    /// The most addresses of a subset of hand-made Endpoints that are mirrored.
+    pub mirroring_max_endpoints_per_subset: usize,
+    /// A Node whose agent was silent for so long is not ready.
+    pub node_monitor_grace_period: Duration,
+    /// Where we run, for Events.
+    pub host: String,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            choice: Choice::all(),
+            max_endpoints_per_slice: fairlead_endpoints::slices::MAX_ENDPOINTS,
+            mirroring_max_endpoints_per_subset: fairlead_endpoints::mirror::MAX_ADDRESSES,
+            node_monitor_grace_period: Duration::from_secs(50),
+            host: String::new(),
+        }
+    }
+}
+
+/// Runs the chosen controllers until told to stop.
+pub async fn run(cluster: Cluster, options: Options, stop: CancellationToken) {
+    let cluster = cluster.managed_by("fairlead-control");
+    let mut tasks = JoinSet::new();
+    tasks.spawn({
+        let stop = stop.clone();
+        async move { stop.cancelled().await }
+    });
+    drop((cluster, options));
+    while let Some(ended) = tasks.join_next().await {
+        // A controller ends only when told to, or by a defect of ours; then a new process is better than half of one.
+        if let Err(error) = ended {
+            tracing::error!(%error, "a controller has ended");
+            stop.cancel();
+        }
+    }
+}
