@@ -1,6 +1,7 @@
 //! Which controllers run: what `--controllers` says, in kube-controller-manager's words.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use thiserror::Error;
 
@@ -104,6 +105,14 @@ impl Choice {
     /// Whether none runs.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+}
+
+/// The names, with commas between.
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.0.iter().map(|controller| controller.name()).collect();
+        f.write_str(&names.join(","))
     }
 }
 

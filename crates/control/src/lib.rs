@@ -5,6 +5,7 @@
 
 mod choice;
 mod queue;
+mod services;
 
 use std::time::Duration;
 
@@ -45,11 +46,9 @@ impl Default for Options {
 pub async fn run(cluster: Cluster, options: Options, stop: CancellationToken) {
     let cluster = cluster.managed_by("fairlead-control");
     let mut tasks = JoinSet::new();
-    tasks.spawn({
-        let stop = stop.clone();
-        async move { stop.cancelled().await }
-    });
-    drop((cluster, options));
+    if services::wanted(&options.choice) {
+        tasks.spawn(services::run(cluster.clone(), options.clone(), stop.clone()));
+    }
     while let Some(ended) = tasks.join_next().await {
         // A controller ends only when told to, or by a defect of ours; then a new process is better than half of one.
         if let Err(error) = ended {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-use crate::config::Flags;
+use crate::config::{ControlFlags, Flags};
 
 /// Kubernetes Services on plain machines: one binary, no containers.
 #[derive(Debug, Parser)]
@@ -22,6 +22,9 @@ pub(crate) enum Command {
     /// Start the API server alone
     #[command(args_override_self = true)]
     Server(Box<Flags>),
+    /// Run controllers against a cluster: EndpointSlices, Endpoints, namespaces, garbage collection
+    #[command(args_override_self = true)]
+    Control(Box<ControlFlags>),
     /// Copy the store of a data directory into a file
     Backup {
         /// Where the copy goes

@@ -16,9 +16,11 @@ use ipnet::IpNet;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::gates::{Gates, switch};
+pub(crate) use control::{Control, ControlFlags, LEASE};
 pub(crate) use flags::{Flags, Text};
 
 mod admission;
+mod control;
 mod flags;
 #[cfg(test)]
 mod tests;
@@ -69,6 +71,7 @@ pub(crate) struct Config {
     pub(crate) audit: Option<audit::Options>,
     pub(crate) in_flight: Bounds,
     pub(crate) request_timeout: Duration,
+    pub(crate) control: fairlead_control::Options,
     pub(crate) log_format: LogFormat,
     pub(crate) log_level: LevelFilter,
 }
@@ -101,6 +104,15 @@ pub(crate) enum LogFormat {
     Text,
     /// For programs.
     Json,
+}
+
+/// What is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Everything.
+    Up,
+    /// The API server.
+    Server,
 }
 
 /// What the program finds around it.
@@ -146,13 +158,13 @@ impl Environment {
 }
 
 /// The configuration: flags, completed by the config file and the defaults.
-pub(crate) fn load(flags: Flags, environment: &Environment) -> anyhow::Result<Config> {
+pub(crate) fn load(flags: Flags, role: Role, environment: &Environment) -> anyhow::Result<Config> {
     let file = flags.config.as_ref().map(|Text(path)| PathBuf::from(path)).or_else(|| environment.config_file());
     let flags = match file {
         Some(file) => flags.or(read_file(&file)?),
         None => flags,
     };
-    resolve(&flags, environment)
+    resolve(&flags, role, environment)
 }
 
 fn read_file(path: &Path) -> anyhow::Result<Flags> {
@@ -183,8 +195,7 @@ fn mistake(error: &serde_saphyr::Error) -> String {
     message.replacen("unknown field", "unknown key", 1)
 }
 
-fn resolve(flags: &Flags, environment: &Environment) -> anyhow::Result<Config> {
-    refuse_controllers(flags)?;
+fn resolve(flags: &Flags, role: Role, environment: &Environment) -> anyhow::Result<Config> {
     let ranges = flags.service_cluster_ip_range.clone().or_else(|| Some(vec![SERVICE_RANGES.into()]));
     let node_ports = flags.service_node_port_range.as_ref().map_or(NODE_PORTS, |Text(text)| text);
     let gates = value::list(&flags.feature_gates).join(",");
@@ -221,8 +232,15 @@ fn resolve(flags: &Flags, environment: &Environment) -> anyhow::Result<Config> {
             "request-timeout",
             flags.request_timeout.as_ref().map_or(REQUEST_TIMEOUT, |Text(text)| text),
         )?,
-        log_format: log_format(flags)?,
-        log_level: log_level(flags)?,
+        control: control::options(&control::Said {
+            controllers: flags.controllers.as_ref(),
+            usual: if role == Role::Up { "*" } else { "" },
+            max_endpoints_per_slice: flags.max_endpoints_per_slice.as_ref(),
+            mirroring_max_endpoints_per_subset: flags.mirroring_max_endpoints_per_subset.as_ref(),
+            node_monitor_grace_period: flags.node_monitor_grace_period.as_ref(),
+        })?,
+        log_format: log_format(&flags.log_format)?,
+        log_level: log_level(&flags.log_level)?,
     })
 }
 
@@ -332,15 +350,8 @@ fn in_flight(flags: &Flags) -> anyhow::Result<Bounds> {
     })
 }
 
-fn refuse_controllers(flags: &Flags) -> anyhow::Result<()> {
-    match text(&flags.controllers).trim() {
-        "" | "-*" => Ok(()),
-        other => Err(value::invalid("controllers", other, "controllers come with a later version; leave it empty")),
-    }
-}
-
-fn log_format(flags: &Flags) -> anyhow::Result<LogFormat> {
-    match text(&flags.log_format) {
+fn log_format(said: &Option<Text>) -> anyhow::Result<LogFormat> {
+    match text(said) {
         "" | "text" => Ok(LogFormat::Text),
         "json" => Ok(LogFormat::Json),
         other => Err(value::invalid("log-format", other, "want text or json")),
@@ -348,8 +359,8 @@ fn log_format(flags: &Flags) -> anyhow::Result<LogFormat> {
 }
 
 /// Names, or the numbers of kube-apiserver's `-v`.
-fn log_level(flags: &Flags) -> anyhow::Result<LevelFilter> {
-    let text = text(&flags.log_level);
+fn log_level(said: &Option<Text>) -> anyhow::Result<LevelFilter> {
+    let text = text(said);
     match text.parse::<u32>() {
         Ok(0..=3) => return Ok(LevelFilter::INFO),
         Ok(4..=5) => return Ok(LevelFilter::DEBUG),

@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::Parser;
 
 use cli::{Cli, Command};
-use config::Environment;
+use config::{Control, Environment, Role};
 
 mod cli;
 mod config;
@@ -32,18 +32,27 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> anyhow::Result<()> {
     let environment = Environment::read();
     match cli.command {
-        Command::Up(flags) | Command::Server(flags) => {
-            let config = config::load(*flags, &environment)?;
-            logs::start(config.log_format, config.log_level);
-            let runtime =
-                tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting threads")?;
-            runtime.block_on(wire::run(config))
+        Command::Up(flags) => serve(config::load(*flags, Role::Up, &environment)?),
+        Command::Server(flags) => serve(config::load(*flags, Role::Server, &environment)?),
+        Command::Control(flags) => {
+            let control = Control::resolve(&flags)?;
+            logs::start(control.log_format, control.log_level);
+            threads()?.block_on(wire::control::run(control))
         }
         Command::Backup { file, flags } => {
-            let config = config::load(*flags, &environment)?;
-            tokio::runtime::Runtime::new()?.block_on(wire::backup(&config, &file))
+            let config = config::load(*flags, Role::Server, &environment)?;
+            threads()?.block_on(wire::backup(&config, &file))
         }
-        Command::Restore { file, flags } => wire::restore(&config::load(*flags, &environment)?, &file),
+        Command::Restore { file, flags } => wire::restore(&config::load(*flags, Role::Server, &environment)?, &file),
         Command::Version => Ok(writeln!(std::io::stdout(), "fairlead {}", env!("CARGO_PKG_VERSION"))?),
     }
+}
+
+fn serve(config: config::Config) -> anyhow::Result<()> {
+    logs::start(config.log_format, config.log_level);
+    threads()?.block_on(wire::run(config))
+}
+
+fn threads() -> anyhow::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting threads")
 }

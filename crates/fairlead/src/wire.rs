@@ -25,6 +25,7 @@ use crate::config::Config;
 use identity::Identity;
 
 mod client;
+pub(crate) mod control;
 mod identity;
 mod store;
 #[cfg(test)]
@@ -60,6 +61,10 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
     let (store, backup) = store::open(&config).await?;
     let authenticator = identity.authenticator(&config)?;
     let service = Server::new(store, options(&config, address, backup)?, authenticator, audit, stop.clone()).await?;
+    let controllers = tokio::spawn({
+        let (server, config, stop) = (service.clone(), config.clone(), stop.clone());
+        async move { control::beside(&server, &config, stop).await }
+    });
     let service = InFlight::new(service, config.in_flight);
 
     let pair = identity.renewal.pair(Timestamp::now())?;
@@ -82,7 +87,7 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
     ready(&Started { url, kubeconfig: kubeconfig.display().to_string(), milliseconds: began.elapsed().as_millis() });
     serve::serve(listener, tls, service, Limits::default(), stop.clone()).await;
     stop.cancel();
-    let _ = renewal.await;
+    let _ = tokio::join!(renewal, controllers);
     Ok(())
 }
 

@@ -161,9 +161,18 @@ flags! {
     /// How long a request may take [default: 1m0s]
     #[arg(value_name = "DURATION")]
     request_timeout: Option<Text>,
-    /// Controllers to run [default: none]
-    #[arg(value_name = "NAME,...")]
+    /// Controllers to run: names, * for all, -NAME for all but that one [default: * with up, none with server]
+    #[arg(value_name = "NAME,...", allow_hyphen_values = true)]
     controllers: Option<Text>,
+    /// The most endpoints in an EndpointSlice [default: 100]
+    #[arg(value_name = "COUNT")]
+    max_endpoints_per_slice: Option<Text>,
+    /// The most addresses of a subset of hand-made Endpoints that are mirrored [default: 1000]
+    #[arg(value_name = "COUNT")]
+    mirroring_max_endpoints_per_subset: Option<Text>,
+    /// How long a Node may be silent until it counts as not ready [default: 50s]
+    #[arg(value_name = "DURATION")]
+    node_monitor_grace_period: Option<Text>,
     /// Logs as text or json [default: text]
     #[arg(value_name = "FORMAT")]
     log_format: Option<Text>,

@@ -22,7 +22,7 @@ fn environment() -> Environment {
 }
 
 fn config(arguments: &[&str]) -> anyhow::Result<Config> {
-    load(flags(arguments), &environment())
+    load(flags(arguments), Role::Server, &environment())
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn the_defaults_are_those_of_the_documents() {
     assert_eq!(config.request_timeout, Duration::from_secs(60));
     assert!(config.audit.is_none() && !config.gates.on("ServiceTopology") && config.gates.on("SCTPSupport"));
     let root = Environment { root: true, ..environment() };
-    assert_eq!(load(Flags::default(), &root).expect("defaults").data_dir, PathBuf::from("/var/lib/fairlead"));
+    assert_eq!(load(Flags::default(), Role::Server, &root).expect("defaults").data_dir, PathBuf::from("/var/lib/fairlead"));
 }
 
 #[test]
@@ -181,8 +181,18 @@ fn what_is_wrong_is_said_with_the_flag() {
             "invalid argument \"soon\" for \"--request-timeout\" flag: want a duration such as 30s or 1m30s",
         ),
         (
-            &["--controllers=endpointslice"],
-            "invalid argument \"endpointslice\" for \"--controllers\" flag: controllers come with a later version; leave it empty",
+            &["--controllers=endpoints"],
+            "invalid argument \"endpoints\" for \"--controllers\" flag: there is no controller \"endpoints\"; there are endpoints-controller, \
+             endpointslice-controller, endpointslice-mirroring-controller, garbage-collector-controller, namespace-controller, \
+             node-lifecycle-controller, pod-garbage-collector-controller, service-cidr-controller, and * for all of them",
+        ),
+        (
+            &["--max-endpoints-per-slice=1001"],
+            "invalid argument \"1001\" for \"--max-endpoints-per-slice\" flag: want a number from 1 to 1000",
+        ),
+        (
+            &["--node-monitor-grace-period=1ms"],
+            "invalid argument \"1ms\" for \"--node-monitor-grace-period\" flag: want at least 1s",
         ),
         (
             &["--log-level=loud"],
@@ -206,7 +216,7 @@ fn a_file_says_the_same_as_flags_and_flags_win() {
     let file = "secure-port: 7443\nbind-address: 0.0.0.0\nanonymous-auth: false\nfeature-gates:\n  ServiceTopology: true\n\
                 service-cluster-ip-range: [10.0.0.0/16, 'fd00:10::/108']\nrequest-timeout: 30s\n";
     let merged = flags(&["--secure-port=1"]).or(parse_file(file).expect("a good file"));
-    let config = resolve(&merged, &environment()).expect("good values");
+    let config = resolve(&merged, Role::Server, &environment()).expect("good values");
     assert_eq!((config.secure_port, config.bind_address.to_string().as_str()), (1, "0.0.0.0"));
     assert_eq!((config.anonymous, config.gates.on("ServiceTopology")), (Anonymous::Nowhere, true));
     assert_eq!((config.service_ranges.len(), config.request_timeout), (2, Duration::from_secs(30)));
@@ -238,7 +248,7 @@ fn the_config_file_is_looked_for_in_two_places() {
         std::fs::create_dir_all(place.join("fairlead")).expect("a directory");
         let environment = Environment { etc: etc.clone(), config_home: Some(own.clone()), ..environment() };
         std::fs::write(place.join(CONFIG_FILE), format!("secure-port: {port}\n")).expect("a file");
-        assert_eq!(load(Flags::default(), &environment).expect("a file").secure_port, port);
+        assert_eq!(load(Flags::default(), Role::Server, &environment).expect("a file").secure_port, port);
     }
     let missing = config(&["--config=/nowhere/config.yaml"]).expect_err("no file");
     assert_eq!(missing.to_string(), "config file /nowhere/config.yaml");

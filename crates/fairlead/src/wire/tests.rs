@@ -26,7 +26,7 @@ async fn program(data: &Path, arguments: &[&str]) -> Program {
     let dir = data.display().to_string();
     let base = ["fairlead", "server", "--secure-port=0", "--store=memory", "--data-dir", &dir];
     let Command::Server(flags) = Cli::parse_from(base.iter().chain(arguments)).command else { panic!("not a server") };
-    let config = config::load(*flags, &Environment::default()).expect("a configuration");
+    let config = config::load(*flags, config::Role::Server, &Environment::default()).expect("a configuration");
     let (stop, (tell, told)) = (CancellationToken::new(), oneshot::channel());
     let ready = move |started: &Started| {
         let Started { url, kubeconfig, milliseconds } = started;
@@ -152,7 +152,7 @@ async fn what_cannot_be_used_is_said_with_its_flag() {
         let data = format!("--data-dir={}", dir.path().display());
         let arguments = ["fairlead", "server", &data, "--secure-port=0", flag];
         let Command::Server(flags) = Cli::parse_from(arguments).command else { panic!("not a server") };
-        let config = config::load(*flags, &Environment::default()).expect("a configuration");
+        let config = config::load(*flags, config::Role::Server, &Environment::default()).expect("a configuration");
         let found = start(config, CancellationToken::new(), |_| {}).await.expect_err(flag);
         assert!(format!("{found:#}").starts_with(message), "{flag}: {found:#}");
     }

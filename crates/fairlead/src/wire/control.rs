@@ -1,0 +1,57 @@
+//! The controllers, wherever they run: beside the server in this process, or against a cluster that a kubeconfig names.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context;
+use fairlead_cluster::{Cluster, leader};
+use fairlead_control::Options;
+use fairlead_server::Server;
+use fairlead_server::auth::User;
+use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::{Config, Control, LEASE, Store};
+
+/// Runs controllers against a cluster until a signal comes.
+pub(crate) async fn run(control: Control) -> anyhow::Result<()> {
+    let stop = CancellationToken::new();
+    super::stop_on_signal(stop.clone())?;
+    let cluster = Cluster::connect(control.kubeconfig.as_deref()).await.with_context(|| {
+        let file = control.kubeconfig.as_deref().map(Path::display);
+        file.map_or_else(|| "--kubeconfig".to_owned(), |file| format!("--kubeconfig {file}"))
+    })?;
+    tracing::info!(controllers = %control.options.choice, "starting");
+    elected(cluster, control.options, control.lease, stop).await;
+    Ok(())
+}
+
+/// Runs controllers beside the server, as a user who may do everything. Servers that share a store agree on one of them.
+pub(super) async fn beside(server: &Server, config: &Config, stop: CancellationToken) {
+    if config.control.choice.is_empty() {
+        return;
+    }
+    let user = User {
+        name: "system:kube-controller-manager".to_owned(),
+        groups: vec!["system:masters".to_owned(), "system:authenticated".to_owned()],
+        ..User::default()
+    };
+    let local = server.local(user);
+    let cluster = Cluster::new(local.clone(), Arc::new(local));
+    let shared = matches!(config.store, Store::Etcd(_));
+    let lease = shared.then(|| (LEASE.0.to_owned(), LEASE.1.to_owned()));
+    elected(cluster, config.control.clone(), lease, stop).await;
+}
+
+/// Runs controllers, while holding the Lease if there is one to hold.
+async fn elected(cluster: Cluster, options: Options, lease: Option<(String, String)>, stop: CancellationToken) {
+    let Some((namespace, name)) = lease else { return fairlead_control::run(cluster, options, stop).await };
+    let config = leader::Config::new(&namespace, &name, &identity(&options.host));
+    let lead = |leading| fairlead_control::run(cluster.clone(), options.clone(), leading);
+    leader::run(cluster.clone(), config, stop, lead).await;
+}
+
+/// A name no other process has.
+fn identity(host: &str) -> String {
+    format!("{host}_{}_{}", std::process::id(), Timestamp::now().as_nanosecond())
+}
