@@ -5,9 +5,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use fairlead_bench_kit::http::{Client, Lines, Target};
 use serde_json::Value;
-
-use crate::http::{Client, Lines, Target};
 
 /// From sending the write to its arrival at the last watcher.
 #[derive(Debug, Clone, Copy)]
@@ -52,7 +51,7 @@ pub(crate) fn measure(
 
 /// Says when each event arrived, until the server goes or nobody listens.
 fn report(mut watch: Lines, sender: &Sender<Instant>) {
-    while watch.next().is_ok() {
+    while watch.line().is_ok() {
         if sender.send(Instant::now()).is_err() {
             return;
         }

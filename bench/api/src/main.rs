@@ -6,14 +6,10 @@
 use std::path::PathBuf;
 
 use clap::Parser;
+use fairlead_bench_kit::{CLIENT_CORE, SERVER_CORE, process, server, table};
 
-mod http;
 mod latency;
-mod load;
 mod measure;
-mod process;
-mod server;
-mod table;
 
 /// Measures the API server.
 #[derive(Debug, Parser)]
@@ -44,11 +40,7 @@ fn main() -> anyhow::Result<()> {
 }
 
 /// Measures a server, which ends with that.
-fn measured(server: server::Server, plan: &measure::Plan) -> anyhow::Result<Vec<measure::Figure>> {
+fn measured(server: server::Server, plan: &measure::Plan) -> anyhow::Result<Vec<table::Figure>> {
     println!("measuring {}", server.name);
     measure::all(&server, plan)
 }
-
-/// The server has one core to itself, the load another.
-const SERVER_CORE: usize = 0;
-const CLIENT_CORE: usize = 1;

@@ -3,10 +3,12 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::http::{Client, Target};
+use fairlead_bench_kit::http::{Client, Target};
+use fairlead_bench_kit::load::{self, Done, Limit};
+use fairlead_bench_kit::server::Server;
+use fairlead_bench_kit::table::Figure;
+
 use crate::latency;
-use crate::load::{self, Done, Limit};
-use crate::server::Server;
 
 /// How much.
 #[derive(Debug)]
@@ -15,17 +17,6 @@ pub(crate) struct Plan {
     pub(crate) seconds: u64,
     /// Services in the full store.
     pub(crate) services: usize,
-}
-
-/// One number.
-#[derive(Debug, Clone)]
-pub(crate) struct Figure {
-    /// What it is.
-    pub(crate) what: String,
-    /// How much.
-    pub(crate) value: f64,
-    /// Of what.
-    pub(crate) unit: &'static str,
 }
 
 /// Everything, on a server that has just started.

@@ -1,6 +1,7 @@
 //! What tests share: the built program on a free port, a real etcd, a small HTTPS client, and the rule for tests that need
 //! something the machine lacks. For tests only; nothing here is shipped.
 
+pub mod component;
 pub mod declined;
 pub mod etcd;
 pub mod https;
@@ -8,10 +9,11 @@ pub mod kubectl;
 pub mod need;
 pub mod server;
 
+pub use component::Component;
 pub use etcd::Etcd;
 pub use kubectl::Kubectl;
 pub use need::{full, need};
-pub use server::Server;
+pub use server::{ADMIN_TOKEN, Server};
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};

@@ -66,7 +66,8 @@ impl Control {
         };
         let elect = or(&flags.leader_elect, "true");
         let elect = switch(&elect).ok_or_else(|| value::invalid("leader-elect", &elect, "want true or false"))?;
-        let lease = (or(&flags.leader_elect_resource_namespace, LEASE.0), or(&flags.leader_elect_resource_name, LEASE.1));
+        let lease =
+            (or(&flags.leader_elect_resource_namespace, LEASE.0), or(&flags.leader_elect_resource_name, LEASE.1));
         Ok(Control {
             kubeconfig: path(&flags.kubeconfig),
             options: options(&Said {

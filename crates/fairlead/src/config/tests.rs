@@ -41,7 +41,10 @@ fn the_defaults_are_those_of_the_documents() {
     assert_eq!(config.request_timeout, Duration::from_secs(60));
     assert!(config.audit.is_none() && !config.gates.on("ServiceTopology") && config.gates.on("SCTPSupport"));
     let root = Environment { root: true, ..environment() };
-    assert_eq!(load(Flags::default(), Role::Server, &root).expect("defaults").data_dir, PathBuf::from("/var/lib/fairlead"));
+    assert_eq!(
+        load(Flags::default(), Role::Server, &root).expect("defaults").data_dir,
+        PathBuf::from("/var/lib/fairlead")
+    );
 }
 
 #[test]

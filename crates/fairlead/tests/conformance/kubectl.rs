@@ -6,17 +6,14 @@ use std::path::PathBuf;
 use fairlead_testkit::declined::{declined, mismatches};
 use fairlead_testkit::{Kubectl, Server, need, project};
 
-use super::{output, runner, server};
-
-/// Seconds for which a command whose answer needs time is tried again. Without controllers nothing needs long.
-const DEADLINE: &str = "3";
+use super::{output, runner, server_with};
 
 #[test]
 fn kubectl_prints_what_was_recorded_but_for_what_is_declined() {
     let test = "kubectl_prints_what_was_recorded_but_for_what_is_declined";
     let Some((kubectl, transcripts)) = wanted(test) else { return };
-    let server = server();
-    let (_, printed) = play("kubectl/run.py", &kubectl, &server, &["--deadline", DEADLINE, "-v"], &transcripts);
+    let server = server_with(&["--controllers=*"]);
+    let (_, printed) = play("kubectl/run.py", &kubectl, &server, &["-v"], &transcripts);
     let (passed, failed) = outcome(&printed);
     let wrong = mismatches(&declined("kubectl transcripts"), &passed, &failed);
     println!("kubectl 1.{}: {}", kubectl.minor, printed.lines().last().unwrap_or_default());

@@ -2,6 +2,7 @@
 //! program, and holds `docs/conformance.md` to be the exact list of what differs. Suites run side by side.
 
 mod api;
+mod controllers;
 mod kubectl;
 
 use std::process::Command;
@@ -10,6 +11,11 @@ use fairlead_testkit::Server;
 
 /// The server the vectors were recorded against, as `tests/conformance/README.md` writes its command line.
 fn server() -> Server {
+    server_with(&[])
+}
+
+/// The same with further flags.
+fn server_with(more: &[&str]) -> Server {
     let flags = [
         "--service-cluster-ip-range",
         "10.0.0.0/16,fd00:10::/108",
@@ -19,7 +25,7 @@ fn server() -> Server {
         "AlwaysAllow",
         "--anonymous-auth=true",
     ];
-    Server::start(env!("CARGO_BIN_EXE_fairlead"), &flags)
+    Server::start(env!("CARGO_BIN_EXE_fairlead"), &[&flags, more].concat())
 }
 
 /// A runner of `tests/conformance`, to be given its arguments.

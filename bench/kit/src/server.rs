@@ -16,27 +16,27 @@ use crate::process::Running;
 
 /// A server that answers.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub struct Server {
     /// How the table calls it.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// Where it is.
-    pub(crate) target: Target,
+    pub target: Target,
     /// From the start of the first process to the first `/readyz` that was 200.
-    pub(crate) started: Duration,
+    pub started: Duration,
     processes: Vec<Running>,
-    _data: TempDir,
+    data: TempDir,
 }
 
 /// The binaries of a peer.
 #[derive(Debug)]
-pub(crate) struct Peer {
+pub struct Peer {
     apiserver: PathBuf,
     etcd: PathBuf,
 }
 
 impl Peer {
     /// Named by `KUBE_APISERVER` and `ETCD`.
-    pub(crate) fn from_environment() -> Option<Peer> {
+    pub fn from_environment() -> Option<Peer> {
         let path = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.exists());
         Some(Peer { apiserver: path("KUBE_APISERVER")?, etcd: path("ETCD")? })
     }
@@ -47,7 +47,12 @@ const RANGES: &str = "10.0.0.0/16,fd00:10::/108";
 
 impl Server {
     /// Our own.
-    pub(crate) fn fairlead(program: &Path) -> anyhow::Result<Server> {
+    pub fn fairlead(program: &Path) -> anyhow::Result<Server> {
+        Server::fairlead_with(program, &[])
+    }
+
+    /// Our own, with more flags.
+    pub fn fairlead_with(program: &Path, more: &[(&str, &str)]) -> anyhow::Result<Server> {
         let data = tempfile::tempdir()?;
         let (port, tokens) = (free_port()?, token_file(data.path())?);
         let state = data.path().join("data").display().to_string();
@@ -60,13 +65,14 @@ impl Server {
             ("token-auth-file", &tokens),
             ("service-cluster-ip-range", RANGES),
         ]));
+        arguments.extend(flags(more));
         let since = Instant::now();
         let process = Running::start(program, &arguments, SERVER_CORE, data.path())?;
         Server::ready("fairlead", port, since, vec![process], data)
     }
 
     /// A peer: its store first, both on the core that ours has.
-    pub(crate) fn peer(peer: &Peer) -> anyhow::Result<Server> {
+    pub fn peer(peer: &Peer) -> anyhow::Result<Server> {
         let data = tempfile::tempdir()?;
         let (client, other, port) = (free_port()?, free_port()?, free_port()?);
         let (store, members) = (format!("http://127.0.0.1:{client}"), format!("http://127.0.0.1:{other}"));
@@ -120,16 +126,21 @@ impl Server {
             ensure!(since.elapsed() < START, "{name} is not ready after {START:?}\n{}", said(data.path()));
             thread::sleep(Duration::from_millis(2));
         }
-        Ok(Server { name, target, started: since.elapsed(), processes, _data: data })
+        Ok(Server { name, target, started: since.elapsed(), processes, data })
+    }
+
+    /// Its folder, which goes with it.
+    pub fn data(&self) -> &Path {
+        self.data.path()
     }
 
     /// Time its processes have been on a core.
-    pub(crate) fn cpu(&self) -> anyhow::Result<Duration> {
+    pub fn cpu(&self) -> anyhow::Result<Duration> {
         self.processes.iter().map(Running::cpu).sum()
     }
 
     /// Memory its processes hold, in bytes.
-    pub(crate) fn resident(&self) -> anyhow::Result<u64> {
+    pub fn resident(&self) -> anyhow::Result<u64> {
         self.processes.iter().map(Running::resident).sum()
     }
 }

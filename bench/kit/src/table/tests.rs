@@ -1,5 +1,4 @@
-use super::render;
-use crate::measure::Figure;
+use super::{Figure, render};
 
 fn figure(value: f64) -> Figure {
     Figure { what: "creates".to_owned(), value, unit: "/s" }

@@ -9,11 +9,11 @@ use anyhow::{Context, ensure};
 
 /// A program running on one core. Dropping it ends it.
 #[derive(Debug)]
-pub(crate) struct Running(Child);
+pub struct Running(Child);
 
 impl Running {
     /// Starts a program pinned to a core. What it says goes to a file in `logs`.
-    pub(crate) fn start(program: &Path, arguments: &[String], core: usize, logs: &Path) -> anyhow::Result<Running> {
+    pub fn start(program: &Path, arguments: &[String], core: usize, logs: &Path) -> anyhow::Result<Running> {
         let name = program.file_name().unwrap_or_default().to_string_lossy();
         let log = fs::File::create(logs.join(format!("{name}.log")))?;
         let child = Command::new("taskset")
@@ -29,14 +29,14 @@ impl Running {
     }
 
     /// An error once it has ended by itself.
-    pub(crate) fn check(&mut self) -> anyhow::Result<()> {
+    pub fn check(&mut self) -> anyhow::Result<()> {
         let ended = self.0.try_wait()?;
         ensure!(ended.is_none(), "the server ended: {}", ended.map(|status| status.to_string()).unwrap_or_default());
         Ok(())
     }
 
     /// Time it has been on a core.
-    pub(crate) fn cpu(&self) -> anyhow::Result<Duration> {
+    pub fn cpu(&self) -> anyhow::Result<Duration> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.0.id()))?;
         // The name in brackets may hold anything; what follows it is numbers.
         let (_, fields) = stat.rsplit_once(')').context("a line of /proc/PID/stat")?;
@@ -46,7 +46,7 @@ impl Running {
     }
 
     /// Memory it holds, in bytes.
-    pub(crate) fn resident(&self) -> anyhow::Result<u64> {
+    pub fn resident(&self) -> anyhow::Result<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.0.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("VmRSS in /proc/PID/status")?;
         let kilobytes: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
@@ -65,7 +65,7 @@ impl Drop for Running {
 const TICKS_PER_SECOND: u64 = 100;
 
 /// Pins this program, and every thread it starts from now on.
-pub(crate) fn pin_self(core: usize) -> anyhow::Result<()> {
+pub fn pin_self(core: usize) -> anyhow::Result<()> {
     let id = std::process::id().to_string();
     let status = Command::new("taskset")
         .args(["-p", "-c", &core.to_string(), &id])

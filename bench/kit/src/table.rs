@@ -2,10 +2,19 @@
 
 use std::fmt::Write;
 
-use crate::measure::Figure;
+/// One number.
+#[derive(Debug, Clone)]
+pub struct Figure {
+    /// What it is.
+    pub what: String,
+    /// How much.
+    pub value: f64,
+    /// Of what.
+    pub unit: &'static str,
+}
 
 /// Ours, and beside it the peer's and how many times more it is, if it was measured.
-pub(crate) fn render(ours: &[Figure], peer: Option<&[Figure]>) -> String {
+pub fn render(ours: &[Figure], peer: Option<&[Figure]>) -> String {
     let mut text = String::new();
     let _ = match peer {
         Some(_) => writeln!(text, "{:<44} {:>12} {:>12} {:>8}  unit", "", "fairlead", "peer", "peer/us"),

@@ -9,31 +9,31 @@ use crate::http::{Client, Target};
 
 /// When a load ends: whichever comes first.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limit {
+pub struct Limit {
     /// After this time.
-    pub(crate) time: Duration,
+    pub time: Duration,
     /// After that many requests.
-    pub(crate) count: usize,
+    pub count: usize,
 }
 
 /// What a load came to.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Done {
+pub struct Done {
     /// Requests that were answered.
-    pub(crate) count: usize,
+    pub count: usize,
     /// How long it took.
-    pub(crate) time: Duration,
+    pub time: Duration,
 }
 
 impl Done {
     /// Requests a second.
-    pub(crate) fn rate(&self) -> f64 {
+    pub fn rate(&self) -> f64 {
         self.count as f64 / self.time.as_secs_f64()
     }
 }
 
 /// Runs `work` with the numbers 0, 1, 2 … on so many clients. Connections are made before the clock starts.
-pub(crate) fn run(
+pub fn run(
     target: &Target,
     clients: usize,
     limit: Limit,

@@ -13,25 +13,25 @@ use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureSch
 
 /// Where a server is, and who asks.
 #[derive(Debug, Clone)]
-pub(crate) struct Target {
+pub struct Target {
     /// The port on 127.0.0.1.
-    pub(crate) port: u16,
+    pub port: u16,
     /// The bearer token.
-    pub(crate) token: String,
+    pub token: String,
 }
 
 /// A connection.
-pub(crate) struct Client {
+pub struct Client {
     stream: BufReader<StreamOwned<ClientConnection, TcpStream>>,
     token: String,
 }
 
 /// An answer.
-pub(crate) struct Answer {
+pub struct Answer {
     /// The HTTP code.
-    pub(crate) code: u16,
+    pub code: u16,
     /// What came with it.
-    pub(crate) body: Vec<u8>,
+    pub body: Vec<u8>,
 }
 
 /// No answer of a sound server takes longer.
@@ -39,7 +39,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Client {
     /// Connects.
-    pub(crate) fn connect(target: &Target) -> anyhow::Result<Client> {
+    pub fn connect(target: &Target) -> anyhow::Result<Client> {
         let socket = TcpStream::connect(("127.0.0.1", target.port))?;
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(PATIENCE))?;
@@ -50,7 +50,7 @@ impl Client {
     }
 
     /// Sends a request and reads the whole answer.
-    pub(crate) fn request(&mut self, method: &str, path: &str, body: &[u8]) -> anyhow::Result<Answer> {
+    pub fn request(&mut self, method: &str, path: &str, body: &[u8]) -> anyhow::Result<Answer> {
         let head = self.send(method, path, body)?;
         let mut body = Vec::new();
         match head.length {
@@ -64,14 +64,14 @@ impl Client {
     }
 
     /// The same, for a request that must succeed.
-    pub(crate) fn expect(&mut self, method: &str, path: &str, body: &[u8]) -> anyhow::Result<Answer> {
+    pub fn expect(&mut self, method: &str, path: &str, body: &[u8]) -> anyhow::Result<Answer> {
         let answer = self.request(method, path, body)?;
         ensure!(answer.code < 300, "{method} {path}: {} {}", answer.code, String::from_utf8_lossy(&answer.body));
         Ok(answer)
     }
 
     /// Sends a watch and turns the connection into its lines.
-    pub(crate) fn watch(mut self, path: &str) -> anyhow::Result<Lines> {
+    pub fn watch(mut self, path: &str) -> anyhow::Result<Lines> {
         let head = self.send("GET", path, b"")?;
         ensure!(head.code == 200, "watch {path}: {}", head.code);
         ensure!(matches!(head.length, Length::Chunked), "a watch is sent in chunks");
@@ -130,14 +130,14 @@ impl Client {
 }
 
 /// The lines of a watch.
-pub(crate) struct Lines {
+pub struct Lines {
     client: Client,
     buffer: Vec<u8>,
 }
 
 impl Lines {
     /// The next line; an error when the watch ends.
-    pub(crate) fn next(&mut self) -> anyhow::Result<Vec<u8>> {
+    pub fn line(&mut self) -> anyhow::Result<Vec<u8>> {
         loop {
             if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
                 let rest = self.buffer.split_off(end + 1);
