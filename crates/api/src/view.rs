@@ -39,14 +39,23 @@ pub trait View: DeserializeOwned + Send + Sync + 'static {
 
 /// The object a view stands for, ready to be written. Only for views that leave no field of their kind out, save what the
 /// server alone sets.
+pub fn to_bytes<T: View + Serialize>(view: &T) -> Vec<u8> {
+    serde_json::to_vec(&Object { kind: T::KIND.kind, api_version: T::KIND.api_version(), view })
+        .expect("a view has texts for keys, so it is JSON")
+}
+
+/// The same as a value.
 pub fn to_json<T: View + Serialize>(view: &T) -> Value {
-    let mut object = serde_json::Map::new();
-    object.insert("kind".to_owned(), T::KIND.kind.into());
-    object.insert("apiVersion".to_owned(), T::KIND.api_version().into());
-    if let Ok(Value::Object(fields)) = serde_json::to_value(view) {
-        object.extend(fields);
-    }
-    Value::Object(object)
+    serde_json::from_slice(&to_bytes(view)).expect("it was just written")
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Object<'a, T> {
+    kind: &'static str,
+    api_version: String,
+    #[serde(flatten)]
+    view: &'a T,
 }
 
 /// Reads null as what is absent reads as: the API writes `null` for some empty lists.

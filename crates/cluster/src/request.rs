@@ -4,11 +4,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fairlead_api::kinds::Subresource;
+use fairlead_api::view::{self, Meta, View};
 use fairlead_api::{Kind, Look};
 use futures_util::future::BoxFuture;
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -129,6 +132,26 @@ impl Cluster {
         self.put(kind, object, Some(Subresource::Finalize)).await
     }
 
+    /// Makes the object a view stands for. The answer is what the server says of it, without reading the rest.
+    pub async fn create_view<T: View + Serialize>(&self, view: &T) -> Result<Meta, Error> {
+        let path = path(T::KIND, &view.meta().namespace, "", None);
+        self.write(Method::POST, &self.with_manager(path), view).await
+    }
+
+    /// Replaces the object a view stands for.
+    pub async fn update_view<T: View + Serialize>(&self, view: &T) -> Result<Meta, Error> {
+        let Meta { namespace, name, .. } = view.meta();
+        let path = path(T::KIND, namespace, name, None);
+        self.write(Method::PUT, &self.with_manager(path), view).await
+    }
+
+    async fn write<T: View + Serialize>(&self, method: Method, path: &str, view: &T) -> Result<Meta, Error> {
+        let body = Bytes::from(view::to_bytes(view));
+        let answer = self.exchange(method, path, JSON, body).await?;
+        let Written { metadata } = read(&answer)?;
+        Ok(metadata)
+    }
+
     /// Changes a part of an object.
     pub async fn patch(&self, kind: &Kind, namespace: &str, name: &str, patch: &Patch) -> Result<Value, Error> {
         self.send_patch(path(kind, namespace, name, None), patch).await
@@ -168,20 +191,33 @@ impl Cluster {
     }
 
     async fn send(&self, method: Method, path: &str, media: &str, body: Option<&Value>) -> Result<Value, Error> {
-        let bytes = body.map(|body| Bytes::from(body.to_string())).unwrap_or_default();
+        let body = body.map(|body| Bytes::from(body.to_string())).unwrap_or_default();
+        read(&self.exchange(method, path, media, body).await?)
+    }
+
+    async fn exchange(&self, method: Method, path: &str, media: &str, body: Bytes) -> Result<Bytes, Error> {
         let request = Request::builder()
             .method(method)
             .uri(path)
             .header(ACCEPT, JSON)
             .header(CONTENT_TYPE, media)
             .header(USER_AGENT, format!("{}/{}", self.manager, env!("CARGO_PKG_VERSION")))
-            .body(Full::new(bytes))
+            .body(Full::new(body))
             .map_err(|error| Error::unavailable(format!("no request can be made for {path}: {error}")))?;
         let answer = fetch(self.shared.requests.clone(), request, ANSWER_LIMIT);
-        let bytes = within(TIMEOUT, "the server did not answer in time", answer).await?;
-        serde_json::from_slice(&bytes)
-            .map_err(|error| Error::unavailable(format!("the server's answer is not JSON: {error}")))
+        within(TIMEOUT, "the server did not answer in time", answer).await
     }
+}
+
+/// What a write is answered with, as far as anybody looks.
+#[derive(Deserialize)]
+struct Written {
+    metadata: Meta,
+}
+
+fn read<T: DeserializeOwned>(answer: &[u8]) -> Result<T, Error> {
+    serde_json::from_slice(answer)
+        .map_err(|error| Error::unavailable(format!("the server's answer is not what it should be: {error}")))
 }
 
 /// What we speak.

@@ -38,7 +38,11 @@ fn after_thousands_of_flips_slices_are_right_and_memory_is_what_it_was() {
     wait_until_right(&server, &ready);
 
     let (after, writes) = (resident(&server), writes.load(Ordering::Relaxed));
-    println!("{flips} flips: {writes} writes of slices, memory {} MiB before and {} MiB after", before >> 20, after >> 20);
+    println!(
+        "{flips} flips: {writes} writes of slices, memory {} MiB before and {} MiB after",
+        before >> 20,
+        after >> 20
+    );
     assert!(writes <= flips, "one flip is one slice: {writes} writes for {flips} flips");
     assert!(after < before + before / 10, "memory grew from {before} to {after} bytes");
 }
@@ -116,9 +120,14 @@ fn wait_until_right(server: &Server, ready: &[bool]) {
         if slices == wanted && endpoints == wanted {
             return;
         }
-        let wrong = |found: &BTreeMap<String, bool>| wanted.iter().filter(|(ip, ready)| found.get(*ip) != Some(ready)).count();
+        let wrong =
+            |found: &BTreeMap<String, bool>| wanted.iter().filter(|(ip, ready)| found.get(*ip) != Some(ready)).count();
         let (slices, endpoints) = (wrong(&slices), wrong(&endpoints));
-        assert!(since.elapsed() < PATIENCE, "{slices} Pods are wrong in slices, {endpoints} in Endpoints\n{}", server.log());
+        assert!(
+            since.elapsed() < PATIENCE,
+            "{slices} Pods are wrong in slices, {endpoints} in Endpoints\n{}",
+            server.log()
+        );
         thread::sleep(Duration::from_millis(100));
     }
 }
@@ -141,7 +150,8 @@ fn in_slices(connection: &mut Connection) -> BTreeMap<String, bool> {
 fn in_endpoints(connection: &mut Connection) -> BTreeMap<String, bool> {
     let list = send(connection, "GET", "/api/v1/namespaces/default/endpoints", &Value::Null);
     let mut found = BTreeMap::new();
-    for subset in list["items"].as_array().expect("a list").iter().flat_map(|item| item["subsets"].as_array()).flatten() {
+    for subset in list["items"].as_array().expect("a list").iter().flat_map(|item| item["subsets"].as_array()).flatten()
+    {
         for (field, ready) in [("addresses", true), ("notReadyAddresses", false)] {
             let addresses = subset[field].as_array().into_iter().flatten();
             let pods = addresses.filter(|address| address["targetRef"]["kind"] == "Pod");

@@ -3,14 +3,13 @@
 use std::collections::{BTreeSet, HashMap};
 
 use fairlead_api::kinds;
-use fairlead_api::view::{self, EndpointSlice, Endpoints, Meta, Node, Pod, Service, View};
+use fairlead_api::view::{EndpointSlice, Endpoints, Meta, Node, Pod, Service, View};
 use fairlead_cluster::{Error, Key, Mirror, Reference};
 use fairlead_endpoints::hints::{Hinted, Zones};
 use fairlead_endpoints::{Changes, LeftOut, Membership, Notice, Severity, TriggerTimes, legacy, mirror, slices};
-use serde::Serialize;
 
 use super::concern::service_of;
-use super::write::Write;
+use super::write::{Object, Write, writes};
 use super::{Task, Work};
 use crate::Options;
 
@@ -203,19 +202,17 @@ impl State {
     }
 }
 
-fn key_of(metadata: &Meta) -> Key {
+pub(super) fn key_of(metadata: &Meta) -> Key {
     key(&metadata.namespace, &metadata.name)
 }
 
 /// Turns what a pure function says into writes and Events.
-fn todo<T: View + Serialize>(about: &Reference, changes: Changes<T>, existing: &[&T]) -> Todo {
+fn todo<T: View + Into<Object>>(about: &Reference, changes: Changes<T>, existing: &[&T]) -> Todo {
     for LeftOut { name, reason, .. } in &changes.left_out {
         tracing::trace!(about = ?about, name, %reason, "left out");
     }
     let find = |name: &String| existing.iter().find(|object| object.meta().name == *name);
-    let creates = changes.create.iter().map(|object| Write::Create(T::KIND, view::to_json(object)));
-    let updates = changes.update.iter().map(|object| Write::Update(T::KIND, view::to_json(object)));
-    let deletes = changes.delete.iter().filter_map(find).map(|object| Write::Delete(T::KIND, object.meta().clone()));
-    let writes = creates.chain(updates).chain(deletes).collect();
-    Todo { writes, notices: changes.notices.into_iter().map(|notice| (about.clone(), notice)).collect() }
+    let delete = changes.delete.iter().filter_map(find).map(|object| object.meta().clone()).collect();
+    let notices = changes.notices.into_iter().map(|notice| (about.clone(), notice)).collect();
+    Todo { writes: writes(changes.create, changes.update, delete), notices }
 }

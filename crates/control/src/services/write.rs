@@ -1,20 +1,47 @@
 //! Writes of one controller for one Service, one after another.
 
-use fairlead_api::view::Meta;
-use fairlead_api::{Kind, Look};
-use fairlead_cluster::{Cluster, Delete, Error, Key};
+use fairlead_api::Kind;
+use fairlead_api::view::{EndpointSlice, Endpoints, Meta, View};
+use fairlead_cluster::{Cluster, Delete, Error};
 use futures_util::future::BoxFuture;
-use serde_json::Value;
 
 use super::Work;
 use super::concern::Touched;
+use super::state::{key_of, revision};
 
 /// One write.
 #[derive(Debug)]
 pub(super) enum Write {
-    Create(&'static Kind, Value),
-    Update(&'static Kind, Value),
+    Create(Object),
+    Update(Object),
     Delete(&'static Kind, Meta),
+}
+
+/// What is written.
+#[derive(Debug)]
+pub(super) enum Object {
+    Slice(EndpointSlice),
+    Endpoints(Endpoints),
+}
+
+impl From<EndpointSlice> for Object {
+    fn from(slice: EndpointSlice) -> Object {
+        Object::Slice(slice)
+    }
+}
+
+impl From<Endpoints> for Object {
+    fn from(endpoints: Endpoints) -> Object {
+        Object::Endpoints(endpoints)
+    }
+}
+
+/// The writes of changes: what is new first, so that no endpoint is missing in between.
+pub(super) fn writes<T: View + Into<Object>>(create: Vec<T>, update: Vec<T>, delete: Vec<Meta>) -> Vec<Write> {
+    let creates = create.into_iter().map(|object| Write::Create(object.into()));
+    let updates = update.into_iter().map(|object| Write::Update(object.into()));
+    let deletes = delete.into_iter().map(|object| Write::Delete(T::KIND, object));
+    creates.chain(updates).chain(deletes).collect()
 }
 
 /// What came of the writes.
@@ -47,8 +74,10 @@ pub(super) fn write(cluster: Cluster, work: Work, writes: Vec<Write>) -> Writing
 impl Write {
     async fn send(&self, cluster: &Cluster) -> Result<Touched, Error> {
         match self {
-            Write::Create(kind, object) => Ok(touched(kind, &cluster.create(kind, object).await?)),
-            Write::Update(kind, object) => Ok(touched(kind, &cluster.update(kind, object).await?)),
+            Write::Create(Object::Slice(slice)) => cluster.create_view(slice).await.map(written::<EndpointSlice>),
+            Write::Create(Object::Endpoints(object)) => cluster.create_view(object).await.map(written::<Endpoints>),
+            Write::Update(Object::Slice(slice)) => cluster.update_view(slice).await.map(written::<EndpointSlice>),
+            Write::Update(Object::Endpoints(object)) => cluster.update_view(object).await.map(written::<Endpoints>),
             Write::Delete(kind, object) => {
                 // Only the very object that was looked at: another one of that name is not ours to judge yet.
                 let how = Delete { uid: Some(object.uid.clone()), ..Delete::default() };
@@ -56,15 +85,12 @@ impl Write {
                     Err(error) if !error.is_not_found() => return Err(error),
                     _ => {}
                 }
-                let key = Key::new(object.namespace.as_str(), object.name.as_str());
-                Ok(Touched { kind: kind.kind, key, revision: None })
+                Ok(Touched { kind: kind.kind, key: key_of(object), revision: None })
             }
         }
     }
 }
 
-fn touched(kind: &'static Kind, answer: &Value) -> Touched {
-    let metadata = answer.at("metadata");
-    let key = Key::new(metadata.text("namespace"), metadata.text("name"));
-    Touched { kind: kind.kind, key, revision: Some(metadata.text("resourceVersion").parse().unwrap_or_default()) }
+fn written<T: View>(answer: Meta) -> Touched {
+    Touched { kind: T::KIND.kind, key: key_of(&answer), revision: Some(revision(&answer)) }
 }
