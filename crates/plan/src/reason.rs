@@ -132,9 +132,6 @@ pub enum Reason {
     /// A slice with names instead of addresses.
     #[error("its addresses are names (addressType FQDN)")]
     Names,
-    /// A port of a slice without a name cannot be matched.
-    #[error("a port has no name")]
-    UnnamedSlicePort,
     /// A port of a slice without a number.
     #[error("port {name:?} has no valid number")]
     InvalidSlicePort {

@@ -99,7 +99,7 @@ impl Slice {
 }
 
 fn slice_port(port: &view::EndpointPort) -> Result<SlicePort, Reason> {
-    let name = port.name.as_deref().ok_or(Reason::UnnamedSlicePort)?;
+    let name = port.name.as_deref().unwrap_or_default();
     let number = port.port.and_then(|number| u16::try_from(number).ok()).filter(|number| *number > 0);
     let number = number.ok_or_else(|| Reason::InvalidSlicePort { name: name.to_owned() })?;
     Ok(SlicePort { name: name.into(), protocol: port.protocol.unwrap_or_default(), number })
