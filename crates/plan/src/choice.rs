@@ -146,6 +146,3 @@ impl HintKind<'_> {
 fn share(all: &Arc<[Endpoint]>, chosen: &[Member]) -> Arc<[Endpoint]> {
     if chosen.len() == all.len() { all.clone() } else { chosen.iter().map(|member| member.endpoint).collect() }
 }
-
-#[cfg(test)]
-mod tests;

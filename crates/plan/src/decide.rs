@@ -212,6 +212,3 @@ fn dnat(plan: &Plan, packet: &Packet, pool: &Pool, masquerade: bool, steps: &mut
     let key = pool.key.clone();
     Dnat { port: key.port, scope: key.scope, candidates, affinity: pool.affinity }
 }
-
-#[cfg(test)]
-mod tests;

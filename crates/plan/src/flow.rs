@@ -66,6 +66,3 @@ fn port_of(plan: &Plan, flow: &Flow) -> Option<PortKey> {
     let frontend = plan.frontend(&address).or_else(|| plan.frontend(&node_port()).filter(|_| on_node));
     frontend.map(|frontend| frontend.port.clone())
 }
-
-#[cfg(test)]
-mod tests;

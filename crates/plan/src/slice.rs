@@ -195,6 +195,3 @@ impl Weights {
         place.map_or(self.all, |place| self.by_address[place].1)
     }
 }
-
-#[cfg(test)]
-mod tests;
