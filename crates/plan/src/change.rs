@@ -1,6 +1,7 @@
 //! What goes into a [`crate::Planner`] and what comes out: changes of objects in, changes of the plan out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -64,6 +65,38 @@ impl PlanChange {
     }
 }
 
+/// A table of the plan.
+pub(crate) trait Table<K, V> {
+    fn get(&self, key: &K) -> Option<&V>;
+    fn set(&mut self, key: K, value: Option<V>);
+}
+
+impl<K: Ord, V> Table<K, V> for BTreeMap<K, V> {
+    fn get(&self, key: &K) -> Option<&V> {
+        BTreeMap::get(self, key)
+    }
+
+    fn set(&mut self, key: K, value: Option<V>) {
+        match value {
+            Some(value) => drop(self.insert(key, value)),
+            None => drop(self.remove(&key)),
+        }
+    }
+}
+
+impl<K: Eq + Hash, V> Table<K, V> for HashMap<K, V> {
+    fn get(&self, key: &K) -> Option<&V> {
+        HashMap::get(self, key)
+    }
+
+    fn set(&mut self, key: K, value: Option<V>) {
+        match value {
+            Some(value) => drop(self.insert(key, value)),
+            None => drop(self.remove(&key)),
+        }
+    }
+}
+
 /// Deltas while they are gathered: a key that changes twice is one change, one that changes back is none.
 #[derive(Debug)]
 pub(crate) struct Deltas<K, V>(BTreeMap<K, (Option<V>, Option<V>)>);
@@ -76,13 +109,13 @@ impl<K, V> Default for Deltas<K, V> {
 
 impl<K: Ord + Clone, V: PartialEq + Clone> Deltas<K, V> {
     /// Puts a value into a table, or takes it out, and notes the change.
-    pub(crate) fn set(&mut self, table: &mut BTreeMap<K, V>, key: K, new: Option<V>) {
-        let old = match &new {
-            Some(value) if table.get(&key) == Some(value) => return,
-            Some(value) => table.insert(key.clone(), value.clone()),
-            None => table.remove(&key),
-        };
-        self.note(key, old, new);
+    pub(crate) fn set(&mut self, table: &mut impl Table<K, V>, key: K, new: Option<V>) {
+        let old = table.get(&key);
+        if old != new.as_ref() {
+            let old = old.cloned();
+            table.set(key.clone(), new.clone());
+            self.note(key, old, new);
+        }
     }
 
     /// Notes that something became something else.

@@ -1,6 +1,6 @@
 //! The plan itself: what this Node must do with packets, as tables.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::ops::Index;
 use std::sync::Arc;
@@ -14,15 +14,16 @@ use crate::node::{Node, Source};
 use crate::reason::Note;
 
 /// What this Node must do with packets. Two plans of the same cluster for the same Node are equal, however they came about.
+/// What is kept by name of a Service is in no order: names are slow to compare, and most of the work is to find one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
     pub(crate) node: Node,
     pub(crate) frontends: BTreeMap<FrontendKey, Arc<Frontend>>,
-    pub(crate) pools: BTreeMap<PoolKey, Arc<Pool>>,
-    pub(crate) backends: BTreeMap<PortKey, Arc<[Endpoint]>>,
+    pub(crate) pools: HashMap<PoolKey, Arc<Pool>>,
+    pub(crate) backends: HashMap<PortKey, Arc<[Endpoint]>>,
     pub(crate) cluster_ips: BTreeSet<IpAddr>,
-    pub(crate) health_checks: BTreeMap<Arc<Key>, HealthCheck>,
-    pub(crate) notes: BTreeMap<Arc<Key>, Arc<[Note]>>,
+    pub(crate) health_checks: HashMap<Arc<Key>, HealthCheck>,
+    pub(crate) notes: HashMap<Arc<Key>, Arc<[Note]>>,
     pub(crate) contested: BTreeMap<FrontendKey, Vec<Arc<Frontend>>>,
 }
 
@@ -32,7 +33,7 @@ impl Plan {
         &self.node
     }
 
-    /// What packets may be addressed to.
+    /// What packets may be addressed to, in order.
     pub fn frontends(&self) -> impl ExactSizeIterator<Item = &Arc<Frontend>> {
         self.frontends.values()
     }

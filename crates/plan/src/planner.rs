@@ -7,7 +7,7 @@ use std::sync::Arc;
 use fairlead_api::source::Key;
 use fairlead_api::view::{EndpointSlice, Service};
 
-use crate::change::{Change, Deltas, PlanChange};
+use crate::change::{Change, Deltas, PlanChange, Table};
 use crate::key::{FrontendKey, PoolKey, PortKey};
 use crate::node::Node;
 use crate::plan::{Endpoint, Frontend, HealthCheck, Plan, Pool};
@@ -35,8 +35,8 @@ pub struct Planner {
 #[derive(Debug, Default)]
 struct Held {
     service: Option<Arc<Service>>,
-    sources: BTreeMap<Box<str>, Arc<EndpointSlice>>,
-    slices: BTreeMap<Box<str>, Slice>,
+    /// By name. Most Services have one.
+    slices: Vec<Slice>,
     made: Made,
 }
 
@@ -46,7 +46,7 @@ struct Made {
     frontends: Vec<FrontendKey>,
     pools: Vec<PoolKey>,
     backends: Vec<PortKey>,
-    cluster_ips: BTreeSet<IpAddr>,
+    cluster_ips: Vec<IpAddr>,
 }
 
 /// Changes of the plan while they are gathered.
@@ -133,8 +133,7 @@ impl Planner {
         let owner = slice.as_deref().and_then(|slice| owner_of(&key, slice));
         let before = self.owners.remove(&key).filter(|before| owner.as_ref() != Some(&**before));
         if let Some((before, held)) = before.and_then(|key| self.services.get_mut(&key).map(|held| (key, held))) {
-            held.sources.remove(&key.name);
-            held.slices.remove(&key.name);
+            held.slices.retain(|slice| slice.name != key.name);
             touched.insert(before);
         }
         let (Some(owner), Some(slice)) = (owner, slice) else { return };
@@ -142,8 +141,11 @@ impl Planner {
         let held = self.services.get_mut(&owner).expect("held since a line ago");
         let keys = service::keys(held.service.as_deref(), &self.plan.node);
         let from = Viewpoint { node: &self.plan.node, labels: &self.labels, keys };
-        held.slices.insert(key.name.clone(), Slice::read(&slice, &from));
-        held.sources.insert(key.name.clone(), slice);
+        let slice = Slice::read(key.name.clone(), slice, &from);
+        match held.slices.binary_search_by(|other| other.name.cmp(&key.name)) {
+            Ok(place) => held.slices[place] = slice,
+            Err(place) => held.slices.insert(place, slice),
+        }
         self.owners.insert(key, owner.clone());
         touched.insert(owner);
     }
@@ -191,7 +193,7 @@ impl Planner {
             None => Planned::default(),
         };
         let made = std::mem::replace(&mut held.made, Made::of(&planned));
-        if held.service.is_none() && held.sources.is_empty() {
+        if held.service.is_none() && held.slices.is_empty() {
             self.services.remove(key);
         }
         let Planned { frontends, pools, backends, cluster_ips, health_check, mut notes } = planned;
@@ -253,15 +255,15 @@ impl Planner {
         (frontend.kind, created.is_none(), created, frontend.port.clone())
     }
 
-    fn put_cluster_ips(&mut self, old: &BTreeSet<IpAddr>, new: &BTreeSet<IpAddr>, gathered: &mut Deltas<IpAddr, ()>) {
-        for ip in new.difference(old) {
+    fn put_cluster_ips(&mut self, old: &[IpAddr], new: &BTreeSet<IpAddr>, gathered: &mut Deltas<IpAddr, ()>) {
+        for ip in new.iter().filter(|ip| !old.contains(ip)) {
             let count = self.cluster_ips.entry(*ip).or_default();
             *count += 1;
             if self.plan.cluster_ips.insert(*ip) {
                 gathered.note(*ip, None, Some(()));
             }
         }
-        for ip in old.difference(new) {
+        for ip in old.iter().filter(|ip| !new.contains(ip)) {
             let Some(count) = self.cluster_ips.get_mut(ip) else { continue };
             *count -= 1;
             if *count == 0 {
@@ -276,7 +278,9 @@ impl Planner {
 impl Held {
     fn read_slices(&mut self, node: &Node, labels: &HashMap<String, BTreeMap<String, String>>) {
         let from = Viewpoint { node, labels, keys: service::keys(self.service.as_deref(), node) };
-        self.slices = self.sources.iter().map(|(name, slice)| (name.clone(), Slice::read(slice, &from))).collect();
+        for slice in &mut self.slices {
+            *slice = Slice::read(std::mem::take(&mut slice.name), slice.source.clone(), &from);
+        }
     }
 }
 
@@ -286,14 +290,14 @@ impl Made {
             frontends: planned.frontends.keys().copied().collect(),
             pools: planned.pools.keys().cloned().collect(),
             backends: planned.backends.keys().cloned().collect(),
-            cluster_ips: planned.cluster_ips.clone(),
+            cluster_ips: planned.cluster_ips.iter().copied().collect(),
         }
     }
 }
 
 /// Puts new entries in the place of old ones.
 fn replace<K: Ord + Clone, V: PartialEq + Clone>(
-    table: &mut BTreeMap<K, V>,
+    table: &mut impl Table<K, V>,
     old: Vec<K>,
     mut new: BTreeMap<K, V>,
     gathered: &mut Deltas<K, V>,

@@ -58,7 +58,7 @@ pub(crate) fn keys<'a>(service: Option<&'a Service>, node: &Node) -> &'a [String
 }
 
 /// Plans a Service.
-pub(crate) fn plan(key: &Arc<Key>, service: &Service, slices: &BTreeMap<Box<str>, Slice>, node: &Node) -> Planned {
+pub(crate) fn plan(key: &Arc<Key>, service: &Service, slices: &[Slice], node: &Node) -> Planned {
     let mut planned = Planned::default();
     if let Some(reason) = skip_reason(service) {
         planned.note(About::Service, reason);
@@ -77,9 +77,9 @@ pub(crate) fn plan(key: &Arc<Key>, service: &Service, slices: &BTreeMap<Box<str>
         inside.plan(&mut planned);
     }
     planned.health_check = health_check(key, service, slices, &families, &mut planned.notes);
-    for (name, slice) in slices {
+    for slice in slices {
         let left_out = slice.left_out.iter().cloned();
-        planned.notes.extend(left_out.map(|reason| Note { about: About::Slice(name.to_string()), reason }));
+        planned.notes.extend(left_out.map(|reason| Note { about: About::Slice(slice.name.to_string()), reason }));
     }
     planned
 }
@@ -152,7 +152,7 @@ fn cluster_ips(service: &Service) -> Vec<&str> {
 struct Inside<'a> {
     key: &'a Arc<Key>,
     service: &'a Service,
-    slices: &'a BTreeMap<Box<str>, Slice>,
+    slices: &'a [Slice],
     node: &'a Node,
     family: Family,
     cluster_ip: IpAddr,
@@ -245,7 +245,7 @@ impl Inside<'_> {
     /// an address from one Pod to the next, it may be seen in two: the one in the better state counts.
     fn members(&self, port: &ServicePort) -> Vec<Member> {
         let mut members = Vec::new();
-        for slice in self.slices.values().filter(|slice| slice.family == Some(self.family)) {
+        for slice in self.slices.iter().filter(|slice| slice.family == Some(self.family)) {
             let Some(number) = slice.port(&port.name, port.protocol) else { continue };
             let numbered = slice
                 .members
@@ -355,7 +355,7 @@ fn affinity(service: &Service) -> Option<u32> {
 fn health_check(
     key: &Arc<Key>,
     service: &Service,
-    slices: &BTreeMap<Box<str>, Slice>,
+    slices: &[Slice],
     families: &[Family],
     notes: &mut Vec<Note>,
 ) -> Option<HealthCheck> {
@@ -373,8 +373,8 @@ fn health_check(
 }
 
 /// How many addresses on this Node are ready, whatever their ports.
-fn local_ready(slices: &BTreeMap<Box<str>, Slice>, family: Family) -> usize {
-    let usable = slices.values().filter(|slice| slice.family == Some(family) && !slice.ports.is_empty());
+fn local_ready(slices: &[Slice], family: Family) -> usize {
+    let usable = slices.iter().filter(|slice| slice.family == Some(family) && !slice.ports.is_empty());
     let endpoints = usable.flat_map(|slice| &slice.members).map(|member| member.endpoint);
     let addresses: BTreeSet<IpAddr> = endpoints.filter(|it| it.local && it.ready).map(|it| it.ip).collect();
     addresses.len()

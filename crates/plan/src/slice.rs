@@ -19,8 +19,10 @@ const WEIGHT: &str = "fairlead.dev/weight";
 const MAX_KEYS: usize = 16;
 
 /// What a slice offers.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Slice {
+    pub(crate) name: Box<str>,
+    pub(crate) source: Arc<EndpointSlice>,
     /// `None`: nothing of it can be used.
     pub(crate) family: Option<Family>,
     pub(crate) ports: Vec<SlicePort>,
@@ -69,32 +71,38 @@ pub(crate) struct Viewpoint<'a> {
 }
 
 impl Slice {
-    pub(crate) fn read(slice: &EndpointSlice, from: &Viewpoint<'_>) -> Slice {
-        let family = match slice.address_type {
-            AddressType::V4 => Family::V4,
-            AddressType::V6 => Family::V6,
-            AddressType::Fqdn => return Slice { left_out: vec![Reason::Names], ..Slice::default() },
+    pub(crate) fn read(name: Box<str>, source: Arc<EndpointSlice>, from: &Viewpoint<'_>) -> Slice {
+        let family = match source.address_type {
+            AddressType::V4 => Some(Family::V4),
+            AddressType::V6 => Some(Family::V6),
+            AddressType::Fqdn => None,
         };
-        let mut read = Slice { family: Some(family), ..Slice::default() };
-        for port in &slice.ports {
-            match slice_port(port) {
-                Ok(port) => read.ports.push(port),
-                Err(reason) => read.left_out.push(reason),
+        let (mut ports, mut members, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
+        match family {
+            Some(family) => {
+                keep(source.ports.iter().map(slice_port), &mut ports, &mut left_out);
+                let weights = Weights::read(&source, &mut left_out);
+                let member = |endpoint| address(endpoint, family).map(|ip| from.member(endpoint, ip, weights.of(ip)));
+                keep(source.endpoints.iter().map(member), &mut members, &mut left_out);
             }
+            None => left_out.push(Reason::Names),
         }
-        let weights = Weights::read(slice, &mut read.left_out);
-        for endpoint in &slice.endpoints {
-            match address(endpoint, family) {
-                Ok(ip) => read.members.push(from.member(endpoint, ip, weights.of(ip))),
-                Err(reason) => read.left_out.push(reason),
-            }
-        }
-        read
+        Slice { name, source, family, ports, members, left_out }
     }
 
     /// The number of the port of that name and protocol.
     pub(crate) fn port(&self, name: &str, protocol: Protocol) -> Option<u16> {
         self.ports.iter().find(|port| *port.name == *name && port.protocol == protocol).map(|port| port.number)
+    }
+}
+
+fn keep<T>(all: impl ExactSizeIterator<Item = Result<T, Reason>>, kept: &mut Vec<T>, left_out: &mut Vec<Reason>) {
+    kept.reserve_exact(all.len());
+    for one in all {
+        match one {
+            Ok(one) => kept.push(one),
+            Err(reason) => left_out.push(reason),
+        }
     }
 }
 
@@ -109,7 +117,9 @@ fn slice_port(port: &view::EndpointPort) -> Result<SlicePort, Reason> {
 fn address(endpoint: &view::Endpoint, family: Family) -> Result<IpAddr, Reason> {
     let text = endpoint.addresses.first().ok_or(Reason::NoAddress)?;
     let reachable = |ip: &IpAddr| !ip.is_loopback() && !ip.is_unspecified() && !ip.is_multicast();
-    let ip = ip::parse(text).filter(|ip| family_of(*ip) == family).filter(reachable);
+    // Nearly all are written as they should be, and the standard library reads these faster.
+    let ip = text.parse().ok().map(|ip: IpAddr| ip.to_canonical()).or_else(|| ip::parse(text));
+    let ip = ip.filter(|ip| family_of(*ip) == family).filter(reachable);
     ip.ok_or_else(|| Reason::InvalidEndpoint { text: text.clone() })
 }
 
