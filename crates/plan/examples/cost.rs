@@ -23,6 +23,32 @@ fn main() {
     for services in [40_000, 10_000, 1_000, 100] {
         measure(services);
     }
+    measure_large();
+}
+
+/// One slice among the hundred of a Service with 10,000 endpoints.
+fn measure_large() {
+    let mut planner = Planner::default();
+    planner.apply([service(0)]);
+    let part = |at: usize, version| rename(hundred(at, version), at);
+    planner.apply((0..100).map(|at| part(at, 0)));
+    let changes = (0..500).map(|at| part(at % 100, at + 1)).collect();
+    let one = median(changes, |change| assert_eq!(planner.apply([change]).pools.len(), 1));
+    println!("one slice of a Service with 100 slices of 100 endpoints: {one:.2?}");
+}
+
+fn hundred(at: usize, version: usize) -> EndpointSlice {
+    let mut slice = EndpointSlice::default();
+    slice.metadata.labels.insert("kubernetes.io/service-name".to_owned(), name(0));
+    slice.ports = vec![EndpointPort { name: Some("http".to_owned()), port: Some(8080), ..EndpointPort::default() }];
+    let addresses = (1..100).map(|place| place * 100 + at).chain([20_000 + version]);
+    slice.endpoints =
+        addresses.map(|at| Endpoint { addresses: vec![address(128, at)], ..Endpoint::default() }).collect();
+    slice
+}
+
+fn rename(slice: EndpointSlice, at: usize) -> Change {
+    Change::Slice(Key::new("default", format!("part-{at}")), Some(Arc::new(slice)))
 }
 
 fn measure(services: usize) {

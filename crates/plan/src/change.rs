@@ -46,6 +46,8 @@ pub struct PlanChange {
     pub node: Option<Box<Node>>,
     /// Frontends.
     pub frontends: Vec<Delta<FrontendKey, Arc<Frontend>>>,
+    /// Frontends that wait for an address another Service has: for those who tell people.
+    pub contested: Vec<Delta<FrontendKey, Vec<Arc<Frontend>>>>,
     /// Pools.
     pub pools: Vec<Delta<PoolKey, Arc<Pool>>>,
     /// Endpoints of ports, chosen or not: for those who look after existing connections.

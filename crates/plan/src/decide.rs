@@ -1,6 +1,7 @@
 //! The reference: what must happen to the first packet of a connection, and why. Every program made from a plan does to
 //! every packet what is said here.
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use fairlead_api::view::Protocol;
@@ -49,6 +50,29 @@ pub enum Verdict {
     Drop,
 }
 
+/// What was found, line by line, and what happens.
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.steps.iter().try_for_each(|step| writeln!(f, "{step}"))?;
+        write!(f, "{}", self.verdict)
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::NotOurs => f.write_str("it goes its way"),
+            Verdict::Reject(RejectWith::TcpReset) => f.write_str("it is refused (TCP reset)"),
+            Verdict::Reject(RejectWith::PortUnreachable) => f.write_str("it is refused (ICMP port unreachable)"),
+            Verdict::Drop => f.write_str("it is dropped"),
+            Verdict::Dnat(dnat) => {
+                let candidates: Vec<String> = dnat.candidates.iter().map(Candidate::to_string).collect();
+                write!(f, "it goes to {}", candidates.join(" or "))
+            }
+        }
+    }
+}
+
 /// Where a packet may be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dnat {
@@ -69,6 +93,16 @@ pub struct Candidate {
     pub endpoint: Endpoint,
     /// With the Node's address as its source.
     pub snat: bool,
+}
+
+impl fmt::Display for Candidate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.endpoint)?;
+        if self.endpoint.weight != Endpoint::WEIGHT {
+            write!(f, " (weight {})", self.endpoint.weight)?;
+        }
+        f.write_str(if self.snat { " from this Node" } else { "" })
+    }
 }
 
 /// How a packet is refused.

@@ -45,6 +45,8 @@ mod key;
 mod node;
 mod plan;
 mod planner;
+#[cfg(feature = "random")]
+pub mod random;
 mod reason;
 mod service;
 mod slice;

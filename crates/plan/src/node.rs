@@ -24,7 +24,8 @@ pub struct Node {
     pub labels: BTreeMap<String, String>,
     /// Its primary addresses, at most one of a family.
     pub ips: Vec<IpAddr>,
-    /// Every address an interface of it has. Packets from them come from the Node, and node ports are served on them.
+    /// Every address an interface of it has, but for those the proxy put there itself. Packets from them come from the Node,
+    /// and node ports are served on them.
     pub addresses: BTreeSet<IpAddr>,
     /// Ranges in which the Pods of this Node are and no others; empty when that is not known. With them a Pod of another
     /// Node is told from one of this Node where [`LocalDetection::Ranges`] covers both.

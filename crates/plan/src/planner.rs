@@ -53,6 +53,7 @@ struct Made {
 #[derive(Default)]
 struct Gathered {
     frontends: Deltas<FrontendKey, Arc<Frontend>>,
+    contested: Deltas<FrontendKey, Vec<Arc<Frontend>>>,
     pools: Deltas<PoolKey, Arc<Pool>>,
     backends: Deltas<PortKey, Arc<[Endpoint]>>,
     cluster_ips: Deltas<IpAddr, ()>,
@@ -83,6 +84,7 @@ impl Planner {
         PlanChange {
             node: before.filter(|before| **before != self.plan.node),
             frontends: gathered.frontends.into_vec(),
+            contested: gathered.contested.into_vec(),
             pools: gathered.pools.into_vec(),
             backends: gathered.backends.into_vec(),
             cluster_ips: gathered.cluster_ips.into_vec(),
@@ -197,8 +199,7 @@ impl Planner {
             self.services.remove(key);
         }
         let Planned { frontends, pools, backends, cluster_ips, health_check, mut notes } = planned;
-        self.put_frontends(key, made.frontends, frontends, &mut gathered.frontends);
-
+        self.put_frontends(key, made.frontends, frontends, gathered);
         replace(&mut self.plan.pools, made.pools, pools, &mut gathered.pools);
         replace(&mut self.plan.backends, made.backends, backends, &mut gathered.backends);
         self.put_cluster_ips(&made.cluster_ips, &cluster_ips, &mut gathered.cluster_ips);
@@ -214,7 +215,7 @@ impl Planner {
         service: &Arc<Key>,
         old: Vec<FrontendKey>,
         mut new: BTreeMap<FrontendKey, Arc<Frontend>>,
-        gathered: &mut Deltas<FrontendKey, Arc<Frontend>>,
+        gathered: &mut Gathered,
     ) {
         for key in old {
             let frontend = new.remove(&key);
@@ -226,14 +227,8 @@ impl Planner {
     }
 
     /// A Service asks for an address, or no longer does. If several ask, one gets it and the others wait.
-    fn claim(
-        &mut self,
-        service: &Arc<Key>,
-        key: FrontendKey,
-        claim: Option<Arc<Frontend>>,
-        gathered: &mut Deltas<FrontendKey, Arc<Frontend>>,
-    ) {
-        let mut claims = self.plan.contested.remove(&key).unwrap_or_default();
+    fn claim(&mut self, service: &Arc<Key>, key: FrontendKey, claim: Option<Arc<Frontend>>, gathered: &mut Gathered) {
+        let mut claims = self.plan.contested(&key).to_vec();
         claims.extend(self.plan.frontends.get(&key).cloned());
         claims.retain(|other| other.port.service != *service);
         claims.extend(claim);
@@ -241,11 +236,10 @@ impl Planner {
             claims.sort_by_cached_key(|frontend| self.rank(frontend));
         }
         let mut claims = claims.into_iter();
-        gathered.set(&mut self.plan.frontends, key, claims.next());
+        gathered.frontends.set(&mut self.plan.frontends, key, claims.next());
         let waiting: Vec<_> = claims.collect();
-        if !waiting.is_empty() {
-            self.plan.contested.insert(key, waiting);
-        }
+        let waiting = (!waiting.is_empty()).then_some(waiting);
+        gathered.contested.set(&mut self.plan.contested, key, waiting);
     }
 
     /// Who gets an address several ask for: those for whom it was allocated before those who only name it, then the older.

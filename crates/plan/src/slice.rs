@@ -84,6 +84,8 @@ impl Slice {
                 let weights = Weights::read(&source, &mut left_out);
                 let member = |endpoint| address(endpoint, family).map(|ip| from.member(endpoint, ip, weights.of(ip)));
                 keep(source.endpoints.iter().map(member), &mut members, &mut left_out);
+                // Parts in order make the whole quick to put in order.
+                members.sort_by_key(|member| member.endpoint.ip);
             }
             None => left_out.push(Reason::Names),
         }

@@ -24,7 +24,7 @@ fn a_node_object_tells_its_primary_addresses() {
 fn a_packet_is_told_by_where_it_comes_from() {
     let ranges = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<IpNet>>();
     let check = |detection: LocalDetection, pod_ranges: &[&str], table: &[(&str, &str, Source)]| {
-        let addresses = [ip("172.30.0.1"), ip("10.50.1.1")].into();
+        let addresses = [ip("172.30.0.1"), ip("10.50.1.1"), ip("10.50.9.1")].into();
         let node = Node { detection, pod_ranges: ranges(pod_ranges), addresses, ..Node::default() };
         for (address, interface, expected) in table {
             let from = if interface.is_empty() { Ingress::Output } else { Ingress::Interface((*interface).to_owned()) };
@@ -43,6 +43,8 @@ fn a_packet_is_told_by_where_it_comes_from() {
             ("10.50.1.7", "cni0", Source::Pod),
             ("10.50.2.7", "eth0", Source::OtherPod),
             ("10.50.1.1", "", Source::Pod),
+            ("10.50.9.1", "", Source::Pod),
+            ("10.50.9.2", "eth0", Source::OtherPod),
             ("172.30.0.1", "", Source::Node),
             ("192.0.2.1", "eth0", Source::Outside),
         ],

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 mod cluster;
 mod probe;
+mod way;
 mod world;
 
 use probe::Probes;

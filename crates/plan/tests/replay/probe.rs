@@ -9,7 +9,8 @@ use fairlead_plan::{Flow, Ingress, Judgement, Verdict, family_of, judge};
 use serde_json::{Value, json};
 
 use crate::cluster::{NODES, Owner, ip, node_ips, owner, pod_ip};
-use crate::world::{Client, Outcome, World};
+use crate::way::{Client, Outcome};
+use crate::world::World;
 
 /// What is remembered between probes.
 #[derive(Default)]

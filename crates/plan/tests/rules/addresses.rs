@@ -254,7 +254,8 @@ fn an_address_several_ask_for_goes_to_the_cluster_ip_then_to_the_older_and_back(
         "creationTimestamp": "2026-01-01T00:00:00Z", "clusterIP": "10.96.0.2", "externalIPs": ["192.0.2.7", "10.96.0.1"],
     });
     lab.check(&[("pod 192.0.2.7:80", "10.50.1.11:8080!")]);
-    lab.service("old", old);
+    let change = lab.service("old", old);
+    assert_eq!((change.frontends.len(), change.contested.len()), (2, 2), "{change:?}");
     lab.check(&[("pod 192.0.2.7:80", "10.50.1.12:8080!"), ("pod 10.96.0.1:80", "10.50.1.11:8080")]);
     assert_eq!(lab.plan().all_contested().count(), 2);
     lab.service("old", json!({"clusterIP": "10.96.0.2"}));

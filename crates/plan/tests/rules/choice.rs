@@ -20,6 +20,7 @@ fn row_94_endpoints_on_their_way_out_serve_when_none_is_ready() {
     cluster("10.50.1.11, 10.50.2.11 leaving", "10.50.1.11:8080");
     cluster("10.50.1.11 unready, 10.50.2.11 leaving, 10.50.3.11 gone", "10.50.2.11:8080");
     cluster("10.50.1.11 unready, 10.50.3.11 gone", "reject");
+    cluster("10.50.1.11 serving", "reject");
 }
 
 #[test]

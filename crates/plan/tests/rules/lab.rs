@@ -103,6 +103,7 @@ fn endpoint(text: &str) -> Value {
             ("", node) => endpoint["nodeName"] = json!(node),
             ("leaving", _) => endpoint["conditions"] = json!({"ready": false, "serving": true, "terminating": true}),
             ("gone", _) => endpoint["conditions"] = json!({"ready": false, "serving": false, "terminating": true}),
+            ("serving", _) => endpoint["conditions"] = json!({"ready": false, "serving": true}),
             ("unready", _) => endpoint["conditions"] = json!({"ready": false, "serving": false}),
             ("zone", zone) => endpoint["zone"] = json!(zone),
             ("hz", zone) => endpoint["hints"]["forZones"] = json!([{"name": zone}]),

@@ -7,5 +7,6 @@ mod incremental;
 mod lab;
 mod mangled;
 mod policies;
+mod random;
 mod reasons;
 mod trace;

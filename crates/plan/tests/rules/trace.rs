@@ -78,6 +78,23 @@ fn a_refusal_tells_what_is_missing() {
 }
 
 #[test]
+fn a_decision_ends_with_what_happens() {
+    let lab = web(json!({"externalIPs": ["192.0.2.7"]}), "10.50.1.11 @n1, 10.50.2.11 @n2");
+    let table = [
+        ("10.50.1.11 10.96.0.1:80", "it goes to 10.50.1.11:8080 from this Node or 10.50.2.11:8080"),
+        ("pod 10.96.0.1:81", "it is refused (TCP reset)"),
+        ("pod 10.96.0.1:81/SCTP", "it is refused (ICMP port unreachable)"),
+        ("pod 10.96.0.2:80", "it is dropped"),
+        ("pod 192.0.2.8:80", "it goes its way"),
+    ];
+    for (packet, expected) in table {
+        let text = lab.decide(packet).to_string();
+        assert_eq!(text.lines().last(), Some(expected), "{text}");
+        assert!(text.lines().count() > 1, "{text}");
+    }
+}
+
+#[test]
 fn row_101_flows_past_the_plan_are_found() {
     let spec = json!({
         "type": "NodePort", "externalIPs": ["192.0.2.7"], "internalTrafficPolicy": "Local",
