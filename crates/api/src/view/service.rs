@@ -76,6 +76,10 @@ pub struct ServiceSpec {
     pub publish_not_ready_addresses: bool,
     /// `PreferClose`, `PreferSameZone` or `PreferSameNode`.
     pub traffic_distribution: Option<String>,
+    /// Labels of Nodes, in the order in which endpoints that share them are preferred; `*` for any. Only with the gate
+    /// ServiceTopology.
+    #[serde(deserialize_with = "nullable")]
+    pub topology_keys: Vec<String>,
     /// Which endpoints traffic from outside may reach.
     #[serde(deserialize_with = "nullable")]
     pub external_traffic_policy: TrafficPolicy,

@@ -1,0 +1,209 @@
+//! An EndpointSlice as this Node sees it: addresses read, hints and topology reduced to whether they mean this Node. Read
+//! once when the slice changes, not each time its Service is planned.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use fairlead_api::ip;
+use fairlead_api::view::{self, AddressType, EndpointSlice, Family, Hint, Protocol};
+
+use crate::key::family_of;
+use crate::node::{HOSTNAME, Node, ZONE};
+use crate::plan::Endpoint;
+use crate::reason::Reason;
+
+/// The annotation with weights: a number for all endpoints of the slice, `address=number` for one, several with commas.
+const WEIGHT: &str = "fairlead.dev/weight";
+/// As many topology keys as a Service may have.
+const MAX_KEYS: usize = 16;
+
+/// What a slice offers.
+#[derive(Debug)]
+pub(crate) struct Slice {
+    pub(crate) name: Box<str>,
+    pub(crate) source: Arc<EndpointSlice>,
+    /// `None`: nothing of it can be used.
+    pub(crate) family: Option<Family>,
+    pub(crate) ports: Vec<SlicePort>,
+    pub(crate) members: Vec<Member>,
+    /// What of it cannot be used.
+    pub(crate) left_out: Vec<Reason>,
+}
+
+/// A port every member has.
+#[derive(Debug)]
+pub(crate) struct SlicePort {
+    pub(crate) name: Arc<str>,
+    pub(crate) protocol: Protocol,
+    pub(crate) number: u16,
+}
+
+/// An endpoint without its port, which is the slice's.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Member {
+    /// With port 0.
+    pub(crate) endpoint: Endpoint,
+    pub(crate) node_hint: Hinted,
+    pub(crate) zone_hint: Hinted,
+    /// Bit by bit, which topology keys of the Service it shares with this Node.
+    pub(crate) shares: u16,
+}
+
+/// Whether an endpoint has hints of a kind, and for whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hinted {
+    /// It has none.
+    Not,
+    /// For us.
+    Here,
+    /// For others.
+    Elsewhere,
+}
+
+/// From where a slice is looked at.
+pub(crate) struct Viewpoint<'a> {
+    pub(crate) node: &'a Node,
+    /// Labels of Nodes by name.
+    pub(crate) labels: &'a HashMap<String, BTreeMap<String, String>>,
+    /// The Service's topology keys; empty when they do not count.
+    pub(crate) keys: &'a [String],
+}
+
+impl Slice {
+    pub(crate) fn read(name: Box<str>, source: Arc<EndpointSlice>, from: &Viewpoint<'_>) -> Slice {
+        let family = match source.address_type {
+            AddressType::V4 => Some(Family::V4),
+            AddressType::V6 => Some(Family::V6),
+            AddressType::Fqdn => None,
+        };
+        let (mut ports, mut members, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
+        match family {
+            Some(family) => {
+                keep(source.ports.iter().map(slice_port), &mut ports, &mut left_out);
+                let weights = Weights::read(&source, &mut left_out);
+                let member = |endpoint| address(endpoint, family).map(|ip| from.member(endpoint, ip, weights.of(ip)));
+                keep(source.endpoints.iter().map(member), &mut members, &mut left_out);
+                // Parts in order make the whole quick to put in order.
+                members.sort_by_key(|member| member.endpoint.ip);
+            }
+            None => left_out.push(Reason::Names),
+        }
+        Slice { name, source, family, ports, members, left_out }
+    }
+
+    /// The number of the port of that name and protocol.
+    pub(crate) fn port(&self, name: &str, protocol: Protocol) -> Option<u16> {
+        self.ports.iter().find(|port| *port.name == *name && port.protocol == protocol).map(|port| port.number)
+    }
+}
+
+fn keep<T>(all: impl ExactSizeIterator<Item = Result<T, Reason>>, kept: &mut Vec<T>, left_out: &mut Vec<Reason>) {
+    kept.reserve_exact(all.len());
+    for one in all {
+        match one {
+            Ok(one) => kept.push(one),
+            Err(reason) => left_out.push(reason),
+        }
+    }
+}
+
+fn slice_port(port: &view::EndpointPort) -> Result<SlicePort, Reason> {
+    let name = port.name.as_deref().unwrap_or_default();
+    let number = port.port.and_then(|number| u16::try_from(number).ok()).filter(|number| *number > 0);
+    let number = number.ok_or_else(|| Reason::InvalidSlicePort { name: name.to_owned() })?;
+    Ok(SlicePort { name: name.into(), protocol: port.protocol.unwrap_or_default(), number })
+}
+
+/// The first address counts: more than one of an endpoint has never had a meaning.
+fn address(endpoint: &view::Endpoint, family: Family) -> Result<IpAddr, Reason> {
+    let text = endpoint.addresses.first().ok_or(Reason::NoAddress)?;
+    let reachable = |ip: &IpAddr| !ip.is_loopback() && !ip.is_unspecified() && !ip.is_multicast();
+    // Nearly all are written as they should be, and the standard library reads these faster.
+    let ip = text.parse().ok().map(|ip: IpAddr| ip.to_canonical()).or_else(|| ip::parse(text));
+    let ip = ip.filter(|ip| family_of(*ip) == family).filter(reachable);
+    ip.ok_or_else(|| Reason::InvalidEndpoint { text: text.clone() })
+}
+
+impl Viewpoint<'_> {
+    fn member(&self, endpoint: &view::Endpoint, ip: IpAddr, weight: u8) -> Member {
+        let view::EndpointConditions { ready, serving, terminating } = endpoint.conditions;
+        let local = !self.node.name.is_empty() && endpoint.node_name.as_deref() == Some(&self.node.name);
+        // What is not said is taken for a yes, by the rules of the API.
+        let (ready, serving) = (ready.unwrap_or(true), serving.unwrap_or(true));
+        let terminating = terminating.unwrap_or(false);
+        let hints = endpoint.hints.as_ref();
+        Member {
+            endpoint: Endpoint { ip, port: 0, local, weight, ready, serving, terminating },
+            node_hint: hinted(hints.map(|hints| &*hints.for_nodes), Some(&self.node.name)),
+            zone_hint: hinted(hints.map(|hints| &*hints.for_zones), self.node.zone()),
+            shares: self.shares(endpoint),
+        }
+    }
+
+    fn shares(&self, endpoint: &view::Endpoint) -> u16 {
+        let mut shares = 0;
+        for (bit, key) in self.keys.iter().take(MAX_KEYS).enumerate() {
+            let ours = self.node.labels.get(key).map(String::as_str);
+            if key == "*" || ours.is_some() && self.label(endpoint, key) == ours {
+                shares |= 1 << bit;
+            }
+        }
+        shares
+    }
+
+    /// A label of the Node the endpoint is on: what the slice says, or else the Node.
+    fn label<'a>(&'a self, endpoint: &'a view::Endpoint, key: &str) -> Option<&'a str> {
+        let said = endpoint.deprecated_topology.get(key).map(String::as_str);
+        let zone = endpoint.zone.as_deref().filter(|_| key == ZONE);
+        let node = endpoint.node_name.as_deref();
+        let known = || match node? {
+            name if name == self.node.name => self.node.labels.get(key),
+            name => self.labels.get(name)?.get(key),
+        };
+        let hostname = node.filter(|_| key == HOSTNAME);
+        said.or(zone).or_else(|| known().map(String::as_str)).or(hostname)
+    }
+}
+
+fn hinted(hints: Option<&[Hint]>, ours: Option<&str>) -> Hinted {
+    match hints {
+        None | Some([]) => Hinted::Not,
+        Some(hints) if hints.iter().any(|hint| Some(&*hint.name) == ours) => Hinted::Here,
+        Some(_) => Hinted::Elsewhere,
+    }
+}
+
+/// Weights of the endpoints of a slice.
+struct Weights {
+    all: u8,
+    by_address: Vec<(IpAddr, u8)>,
+}
+
+impl Weights {
+    fn read(slice: &EndpointSlice, left_out: &mut Vec<Reason>) -> Weights {
+        let mut weights = Weights { all: Endpoint::WEIGHT, by_address: Vec::new() };
+        let Some(text) = slice.metadata.annotations.get(WEIGHT) else { return weights };
+        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            if weights.take(part).is_none() {
+                left_out.push(Reason::InvalidWeight { text: part.to_owned() });
+            }
+        }
+        weights.by_address.sort_unstable();
+        weights
+    }
+
+    fn take(&mut self, part: &str) -> Option<()> {
+        let weight = |text: &str| text.trim().parse().ok().filter(|weight| *weight <= Endpoint::MAX_WEIGHT);
+        match part.split_once('=') {
+            Some((address, number)) => self.by_address.push((ip::parse(address.trim())?, weight(number)?)),
+            None => self.all = weight(part)?,
+        }
+        Some(())
+    }
+
+    fn of(&self, ip: IpAddr) -> u8 {
+        let place = self.by_address.binary_search_by_key(&ip, |(address, _)| *address);
+        place.map_or(self.all, |place| self.by_address[place].1)
+    }
+}
