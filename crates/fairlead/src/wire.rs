@@ -12,6 +12,7 @@ use fairlead_api::Settings;
 use fairlead_api::{Kind, kinds};
 use fairlead_server::audit::Audit;
 use fairlead_server::backup::Backup;
+use fairlead_server::repair::INTERVAL;
 use fairlead_server::serve::in_flight::InFlight;
 use fairlead_server::serve::{self, Limits, kubeconfig};
 use fairlead_server::{Admission, Options, Server};
@@ -60,6 +61,7 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
     let (store, backup) = store::open(&config).await?;
     let authenticator = identity.authenticator(&config)?;
     let service = Server::new(store, options(&config, address, backup)?, authenticator, audit, stop.clone()).await?;
+    let repairs = tokio::spawn(service.clone().keep_repaired(INTERVAL));
     let service = InFlight::new(service, config.in_flight);
 
     let pair = identity.renewal.pair(Timestamp::now())?;
@@ -83,6 +85,7 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
     serve::serve(listener, tls, service, Limits::default(), stop.clone()).await;
     stop.cancel();
     let _ = renewal.await;
+    let _ = repairs.await;
     Ok(())
 }
 
