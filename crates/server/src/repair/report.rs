@@ -63,12 +63,8 @@ fn event(server: &Inner, finding: &Finding, message: &str, now: Timestamp) -> Op
 /// A repair is an event each time; what cannot be mended is one for as long as it lasts.
 fn event_name(finding: &Finding, reason: &str, message: &str, now: Timestamp) -> String {
     let About { name, uid, .. } = &finding.about;
-    let which = match finding.mend {
-        Mend::Nothing => {
-            let hash = digest(&SHA256, format!("{uid}\n{reason}\n{message}").as_bytes());
-            u64::from_be_bytes(hash.as_ref()[..8].try_into().expect("it has 32 bytes"))
-        }
-        _ => now.as_nanosecond() as u64,
-    };
-    format!("{name}.{which:016x}")
+    let when = if finding.mend == Mend::Nothing { 0 } else { now.as_nanosecond() };
+    let hash = digest(&SHA256, format!("{uid}\n{reason}\n{message}\n{when}").as_bytes());
+    let number = u64::from_be_bytes(hash.as_ref()[..8].try_into().expect("it has 32 bytes"));
+    format!("{name}.{number:016x}")
 }
