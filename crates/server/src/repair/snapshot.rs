@@ -77,7 +77,7 @@ impl Snapshot {
         self.map.as_ref().map(|entry| entry.revision)
     }
 
-    /// Looks for what is wrong. Takes some milliseconds for ten thousand Services.
+    /// Looks for what is wrong. Takes some 80 ms for ten thousand Services and their slices, so not on a thread that serves.
     pub(super) fn examine(&self, node_ports: &RangeInclusive<u16>, seen: &Seen, now: i64) -> Findings {
         let mut incomplete = false;
         let services = each(&self.services, Service::read, &mut incomplete);
