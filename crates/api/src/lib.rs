@@ -18,6 +18,7 @@ pub mod openapi;
 pub mod patch;
 pub mod proto;
 pub mod quantity;
+pub mod repair;
 pub mod schema;
 pub mod selector;
 pub mod settings;

@@ -12,6 +12,7 @@ use fairlead_api::Settings;
 use fairlead_api::{Kind, kinds};
 use fairlead_server::audit::Audit;
 use fairlead_server::backup::Backup;
+use fairlead_server::repair::INTERVAL;
 use fairlead_server::serve::in_flight::InFlight;
 use fairlead_server::serve::{self, Limits, kubeconfig};
 use fairlead_server::{Admission, Options, Server};
@@ -65,6 +66,7 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
         let (server, config, stop) = (service.clone(), config.clone(), stop.clone());
         async move { control::beside(&server, &config, stop).await }
     });
+    let repairs = tokio::spawn(service.clone().keep_repaired(INTERVAL));
     let service = InFlight::new(service, config.in_flight);
 
     let pair = identity.renewal.pair(Timestamp::now())?;
@@ -87,7 +89,7 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
     ready(&Started { url, kubeconfig: kubeconfig.display().to_string(), milliseconds: began.elapsed().as_millis() });
     serve::serve(listener, tls, service, Limits::default(), stop.clone()).await;
     stop.cancel();
-    let _ = tokio::join!(renewal, controllers);
+    let _ = tokio::join!(renewal, controllers, repairs);
     Ok(())
 }
 

@@ -42,6 +42,7 @@ mod patch;
 mod pods;
 mod proxy;
 mod read;
+pub mod repair;
 mod reply;
 mod review;
 mod route;
@@ -112,6 +113,8 @@ pub(crate) struct Inner {
     pub(crate) addresses: Arc<allocate::Addresses>,
     /// Held while the node-port map is read and written, so that local writers do not defeat each other.
     pub(crate) node_ports: Arc<tokio::sync::Mutex<()>>,
+    /// What looked leaked.
+    pub(crate) repair: repair::Repair,
 }
 
 impl Server {
@@ -139,6 +142,7 @@ impl Server {
             kinds,
             metrics: metrics::Metrics::default(),
             node_ports: Arc::default(),
+            repair: repair::Repair::default(),
         };
         let failed = |failure: Failure| Error::Bootstrap(failure.message);
         bootstrap::run(&inner).await.map_err(failed)?;

@@ -10,6 +10,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use crate::options::Query;
+use crate::repair::Counters;
 use crate::route::Route;
 
 /// What a request is counted under.
@@ -65,6 +66,7 @@ pub(crate) struct Metrics {
     registry: Registry,
     requests: Family<CodeLabels, Counter>,
     durations: Family<Labels, Histogram, fn() -> Histogram>,
+    pub(crate) repair: Counters,
 }
 
 impl Default for Metrics {
@@ -75,7 +77,8 @@ impl Default for Metrics {
         registry.register("apiserver_request", "Requests by verb, resource and code", requests.clone());
         let help = "How long requests took until their answer began, in seconds";
         registry.register("apiserver_request_duration_seconds", help, durations.clone());
-        Metrics { registry, requests, durations }
+        let repair = Counters::registered(&mut registry);
+        Metrics { registry, requests, durations, repair }
     }
 }
 
