@@ -4,6 +4,7 @@
 //! against any Kubernetes. Nothing is remembered that cannot be read again: a controller that is killed goes on where it was.
 
 mod choice;
+mod namespace;
 mod queue;
 
 use std::time::Duration;
@@ -49,7 +50,9 @@ pub async fn run(cluster: Cluster, options: Options, stop: CancellationToken) {
         let stop = stop.clone();
         async move { stop.cancelled().await }
     });
-    drop((cluster, options));
+    if options.choice.has(Controller::Namespace) {
+        tasks.spawn(namespace::run(cluster.clone(), stop.clone()));
+    }
     while let Some(ended) = tasks.join_next().await {
         // A controller ends only when told to, or by a defect of ours; then a new process is better than half of one.
         if let Err(error) = ended {

@@ -1,0 +1,4 @@
+//! The controllers that end things, against the real server on a store in memory: in process, and by requests alone.
+
+mod house;
+mod namespace;
