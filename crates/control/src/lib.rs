@@ -4,6 +4,7 @@
 //! against any Kubernetes. Nothing is remembered that cannot be read again: a controller that is killed goes on where it was.
 
 mod choice;
+mod garbage;
 mod namespace;
 mod queue;
 
@@ -50,6 +51,9 @@ pub async fn run(cluster: Cluster, options: Options, stop: CancellationToken) {
         let stop = stop.clone();
         async move { stop.cancelled().await }
     });
+    if options.choice.has(Controller::GarbageCollector) {
+        tasks.spawn(garbage::run(cluster.clone(), options.host.clone(), stop.clone()));
+    }
     if options.choice.has(Controller::Namespace) {
         tasks.spawn(namespace::run(cluster.clone(), stop.clone()));
     }
