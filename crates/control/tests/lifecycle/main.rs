@@ -3,3 +3,4 @@
 mod garbage;
 mod house;
 mod namespace;
+mod service_cidr;
