@@ -6,6 +6,8 @@
 mod choice;
 mod garbage;
 mod namespace;
+mod nodes;
+mod pod_garbage;
 mod queue;
 mod service_cidr;
 
@@ -63,6 +65,13 @@ pub async fn run(cluster: Cluster, options: Options, stop: CancellationToken) {
     }
     if options.choice.has(Controller::Namespace) {
         tasks.spawn(namespace::run(cluster.clone(), stop.clone()));
+    }
+    if options.choice.has(Controller::NodeLifecycle) {
+        let grace = options.node_monitor_grace_period;
+        tasks.spawn(nodes::run(cluster.clone(), grace, options.host.clone(), stop.clone()));
+    }
+    if options.choice.has(Controller::PodGarbageCollector) {
+        tasks.spawn(pod_garbage::run(cluster.clone(), options.pod_quarantine, stop.clone()));
     }
     if options.choice.has(Controller::ServiceCidr) {
         tasks.spawn(service_cidr::run(cluster.clone(), options.service_cidr_grace_period, stop.clone()));

@@ -3,4 +3,5 @@
 mod garbage;
 mod house;
 mod namespace;
+mod nodes;
 mod service_cidr;
