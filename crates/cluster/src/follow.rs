@@ -23,7 +23,7 @@ const BACKOFF: Backoff = Backoff { first: Duration::from_millis(100), most: Dura
 
 /// What following brings.
 #[derive(Debug)]
-pub(crate) enum Step {
+pub enum Step {
     /// A list begins.
     Listing,
     /// A part of it.

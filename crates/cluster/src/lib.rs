@@ -6,6 +6,7 @@
 
 mod backoff;
 mod connect;
+mod discovery;
 mod error;
 mod follow;
 pub mod leader;
@@ -19,6 +20,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::stream::BoxStream;
 use http::{Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
@@ -26,8 +28,11 @@ use tower::util::BoxCloneSyncService;
 use tower::{BoxError, Service, ServiceExt};
 
 pub use backoff::{Backoff, retry};
+pub use discovery::{Discovery, Head, Heads, Resource};
 pub use error::Error;
-pub use fairlead_api::source::{Key, List, Selection, Source};
+pub use fairlead_api::source::{Event, Key, List, Object, Selection, Source};
+pub use follow::Step;
+pub use http::Method;
 pub use manifests::Skipped;
 pub use mirror::{Builder, Change, Changes, Health, Mirror, Problem};
 pub use recorder::{Recorder, Reference, Severity};
@@ -138,6 +143,12 @@ impl Cluster {
             list.more = page.more;
         }
         Ok(list)
+    }
+
+    /// Follows some objects for ever, as bytes: for who remembers less of them than a [`Mirror`] does. It moves only while it
+    /// is polled.
+    pub fn follow(&self, selection: Selection) -> BoxStream<'static, Step> {
+        follow::follow(self.shared.source.clone(), selection)
     }
 
     /// Who reads.

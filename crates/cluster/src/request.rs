@@ -8,6 +8,7 @@ use fairlead_api::view::{self, Meta, View};
 use fairlead_api::{Kind, Look};
 use futures_util::future::BoxFuture;
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
+use http::request::Builder;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use serde::de::DeserializeOwned;
@@ -87,7 +88,7 @@ pub enum Propagation {
 }
 
 impl Delete {
-    fn body(&self) -> Value {
+    pub(crate) fn body(&self) -> Value {
         let mut body = json!({"kind": "DeleteOptions", "apiVersion": "v1"});
         if let Some(uid) = &self.uid {
             body["preconditions"]["uid"] = uid.as_str().into();
@@ -172,6 +173,11 @@ impl Cluster {
         self.send(Method::DELETE, &path(kind, namespace, "", None), JSON, Some(&how.body())).await
     }
 
+    /// Any other request with a JSON body, or none.
+    pub async fn request(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Error> {
+        self.send(method, path, JSON, body).await
+    }
+
     async fn put(&self, kind: &Kind, object: &Value, part: Option<Subresource>) -> Result<Value, Error> {
         let metadata = object.at("metadata");
         let path = path(kind, metadata.text("namespace"), metadata.text("name"), part);
@@ -196,14 +202,16 @@ impl Cluster {
     }
 
     async fn exchange(&self, method: Method, path: &str, media: &str, body: Bytes) -> Result<Bytes, Error> {
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header(ACCEPT, JSON)
-            .header(CONTENT_TYPE, media)
+        let request = Request::builder().method(method).uri(path).header(ACCEPT, JSON).header(CONTENT_TYPE, media);
+        self.answer(request, body).await
+    }
+
+    /// Sends what is asked and reads the answer.
+    pub(crate) async fn answer(&self, request: Builder, body: Bytes) -> Result<Bytes, Error> {
+        let request = request
             .header(USER_AGENT, format!("{}/{}", self.manager, env!("CARGO_PKG_VERSION")))
             .body(Full::new(body))
-            .map_err(|error| Error::unavailable(format!("no request can be made for {path}: {error}")))?;
+            .map_err(|error| Error::unavailable(format!("no request can be made: {error}")))?;
         let answer = fetch(self.shared.requests.clone(), request, ANSWER_LIMIT);
         within(TIMEOUT, "the server did not answer in time", answer).await
     }
@@ -215,7 +223,7 @@ struct Written {
     metadata: Meta,
 }
 
-fn read<T: DeserializeOwned>(answer: &[u8]) -> Result<T, Error> {
+pub(crate) fn read<T: DeserializeOwned>(answer: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(answer)
         .map_err(|error| Error::unavailable(format!("the server's answer is not what it should be: {error}")))
 }

@@ -4,7 +4,12 @@
 //! against any Kubernetes. Nothing is remembered that cannot be read again: a controller that is killed goes on where it was.
 
 mod choice;
+mod garbage;
+mod namespace;
+mod nodes;
+mod pod_garbage;
 mod queue;
+mod service_cidr;
 mod services;
 
 use std::time::Duration;
@@ -26,6 +31,10 @@ pub struct Options {
     pub mirroring_max_endpoints_per_subset: usize,
     /// A Node whose agent was silent for so long is not ready.
     pub node_monitor_grace_period: Duration,
+    /// A deleted ServiceCIDR stays for so long, until every API server knows.
+    pub service_cidr_grace_period: Duration,
+    /// Pods of a Node that has been missing for so long are deleted.
+    pub pod_quarantine: Duration,
     /// Where we run, for Events.
     pub host: String,
 }
@@ -37,6 +46,8 @@ impl Default for Options {
             max_endpoints_per_slice: fairlead_endpoints::slices::MAX_ENDPOINTS,
             mirroring_max_endpoints_per_subset: fairlead_endpoints::mirror::MAX_ADDRESSES,
             node_monitor_grace_period: Duration::from_secs(50),
+            service_cidr_grace_period: Duration::from_secs(10),
+            pod_quarantine: Duration::from_secs(40),
             host: String::new(),
         }
     }
@@ -48,6 +59,22 @@ pub async fn run(cluster: Cluster, options: Options, stop: CancellationToken) {
     let mut tasks = JoinSet::new();
     if services::wanted(&options.choice) {
         tasks.spawn(services::run(cluster.clone(), options.clone(), stop.clone()));
+    }
+    if options.choice.has(Controller::GarbageCollector) {
+        tasks.spawn(garbage::run(cluster.clone(), options.host.clone(), stop.clone()));
+    }
+    if options.choice.has(Controller::Namespace) {
+        tasks.spawn(namespace::run(cluster.clone(), stop.clone()));
+    }
+    if options.choice.has(Controller::NodeLifecycle) {
+        let grace = options.node_monitor_grace_period;
+        tasks.spawn(nodes::run(cluster.clone(), grace, options.host.clone(), stop.clone()));
+    }
+    if options.choice.has(Controller::PodGarbageCollector) {
+        tasks.spawn(pod_garbage::run(cluster.clone(), options.pod_quarantine, stop.clone()));
+    }
+    if options.choice.has(Controller::ServiceCidr) {
+        tasks.spawn(service_cidr::run(cluster.clone(), options.service_cidr_grace_period, stop.clone()));
     }
     while let Some(ended) = tasks.join_next().await {
         // A controller ends only when told to, or by a defect of ours; then a new process is better than half of one.

@@ -178,10 +178,13 @@ async fn ranges(server: &Inner) -> Result<Vec<IpNet>, Failure> {
 }
 
 fn is_ready(cidr: &Value) -> bool {
+    if !cidr.at("metadata").text("deletionTimestamp").is_empty() {
+        return false;
+    }
     let conditions = cidr.at("status").list("conditions");
     match conditions.iter().find(|condition| condition.text("type") == "Ready") {
         Some(condition) => condition.text("status") == "True",
-        None => cidr.at("metadata").text("deletionTimestamp").is_empty(),
+        None => true,
     }
 }
 

@@ -119,6 +119,7 @@ pub(super) fn options(said: &Said<'_>) -> anyhow::Result<Options> {
             None => usual.node_monitor_grace_period,
         },
         host: std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned(),
+        ..usual
     })
 }
 

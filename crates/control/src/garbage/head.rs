@@ -1,0 +1,85 @@
+//! What the collector reads of an object: a few fields of its metadata, and not a byte of what comes after.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+
+/// What the collector needs of an object's metadata.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Head<'a> {
+    #[serde(borrow)]
+    uid: Cow<'a, str>,
+    deletion_timestamp: Option<IgnoredAny>,
+    finalizers: Option<Vec<String>>,
+    owner_references: Option<Vec<Owner>>,
+}
+
+/// An owner as an object names it.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Owner {
+    pub(super) api_version: String,
+    pub(super) kind: String,
+    pub(super) name: String,
+    pub(super) uid: String,
+    pub(super) block_owner_deletion: bool,
+}
+
+impl<'a> Head<'a> {
+    /// Reads it; `None` if there is no metadata to be read.
+    pub(super) fn read(json: &'a [u8]) -> Option<Head<'a>> {
+        let mut found = None;
+        // The error is that something follows the metadata, which is no concern of ours.
+        let _ = Metadata(&mut found).deserialize(&mut serde_json::Deserializer::from_slice(json));
+        found
+    }
+
+    pub(super) fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    pub(super) fn is_terminating(&self) -> bool {
+        self.deletion_timestamp.is_some()
+    }
+
+    pub(super) fn has_finalizer(&self, name: &str) -> bool {
+        self.finalizers.iter().flatten().any(|finalizer| finalizer == name)
+    }
+
+    pub(super) fn owners(&self) -> &[Owner] {
+        self.owner_references.as_deref().unwrap_or_default()
+    }
+}
+
+/// Reads the metadata out of an object and stops.
+struct Metadata<'h, 'a>(&'h mut Option<Head<'a>>);
+
+impl<'a> DeserializeSeed<'a> for Metadata<'_, 'a> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'a>>(self, input: D) -> Result<(), D::Error> {
+        input.deserialize_map(self)
+    }
+}
+
+impl<'a> Visitor<'a> for Metadata<'_, 'a> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<M: MapAccess<'a>>(self, mut fields: M) -> Result<(), M::Error> {
+        while let Some(name) = fields.next_key::<Cow<'a, str>>()? {
+            if name == "metadata" {
+                *self.0 = Some(fields.next_value()?);
+                return Ok(());
+            }
+            fields.next_value::<IgnoredAny>()?;
+        }
+        Ok(())
+    }
+}
