@@ -83,9 +83,8 @@ impl<K: Clone + Eq + Hash + Ord> Queue<K> {
 
     /// The work is done, unless something has changed meanwhile.
     pub(crate) fn done(&mut self, key: K) {
-        match self.items.remove(&key).map(|item| item.state) {
-            Some(State::Working { again: true }) => self.add(key),
-            _ => {}
+        if let Some(State::Working { again: true }) = self.items.remove(&key).map(|item| item.state) {
+            self.add(key);
         }
     }
 
