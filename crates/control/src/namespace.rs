@@ -92,9 +92,10 @@ async fn pass(cluster: &Cluster, name: &str) -> Result<Option<Waiting>, Error> {
     }
     let findings = content::empty(cluster, name).await;
     let namespace = tell(cluster, namespace, &findings).await;
-    match findings.outcome()? {
-        Some(waiting) => Ok(Some(waiting)),
-        None => release(cluster, namespace).await.map(|()| None),
+    match (findings.error, findings.first) {
+        (Some(error), _) => Err(error),
+        (None, Some(waiting)) => Ok(Some(waiting)),
+        (None, None) => release(cluster, namespace).await.map(|()| None),
     }
 }
 

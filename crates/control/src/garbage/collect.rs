@@ -154,7 +154,7 @@ impl Collect {
             grace_seconds: None,
         };
         tracing::debug!(object = %id, ?propagation, "its owners are gone");
-        unless_gone(self.cluster.delete(id.kind(), namespace, name, &how).await)
+        unless_gone(self.cluster.delete(id.kind(), namespace, name, &how)).await
     }
 
     /// Takes an owner from an object.
@@ -166,7 +166,7 @@ impl Collect {
         if owners.len() == metadata.list("ownerReferences").len() {
             return Ok(());
         }
-        unless_gone(self.patch(id, metadata, "ownerReferences", owners).await)
+        unless_gone(self.patch(id, metadata, "ownerReferences", owners)).await
     }
 
     /// Nobody waits for the object any more.
@@ -183,7 +183,7 @@ impl Collect {
         if metadata.text("deletionTimestamp").is_empty() || finalizers.len() == metadata.list("finalizers").len() {
             return Ok(());
         }
-        unless_gone(self.patch(id, metadata, "finalizers", finalizers).await)
+        unless_gone(self.patch(id, metadata, "finalizers", finalizers)).await
     }
 
     /// Replaces a list in the metadata of the object as it was read.
@@ -206,8 +206,8 @@ fn propagation(metadata: &Value) -> Propagation {
     }
 }
 
-fn unless_gone(answer: Result<Value, Error>) -> Result<(), Error> {
-    match answer {
+async fn unless_gone(answer: impl Future<Output = Result<Value, Error>>) -> Result<(), Error> {
+    match answer.await {
         Err(Error::NotFound(_)) => Ok(()),
         other => other.map(drop),
     }

@@ -21,9 +21,9 @@ pub(super) struct Findings {
     /// How many objects wait for which finalizer.
     pub(super) finalizers: BTreeMap<String, usize>,
     /// The first of what remains, and the revision at which it did.
-    first: Option<Waiting>,
-    /// What a retry can be blamed on.
-    error: Option<Error>,
+    pub(super) first: Option<Waiting>,
+    /// Why not everything could be looked at.
+    pub(super) error: Option<Error>,
 }
 
 /// What a namespace waits for.
@@ -41,14 +41,6 @@ impl Waiting {
 }
 
 impl Findings {
-    /// What to wait for, if anything; an error when not everything could be looked at.
-    pub(super) fn outcome(self) -> Result<Option<Waiting>, Error> {
-        match self.error {
-            Some(error) => Err(error),
-            None => Ok(self.first),
-        }
-    }
-
     fn add(&mut self, resource: Resource, emptied: Result<Heads, Error>) {
         let left = match emptied {
             Ok(left) => left,
@@ -125,10 +117,10 @@ async fn empty_resource(cluster: &Cluster, resource: &Resource, namespace: &str)
     }
     let how = Delete { propagation: Some(Propagation::Background), ..Delete::default() };
     if resource.can("deletecollection") {
-        unless_absent(cluster.delete_every(resource, namespace, &how).await)?;
+        unless_absent(cluster.delete_every(resource, namespace, &how)).await?;
     } else {
         for head in fresh {
-            unless_absent(cluster.delete_one(resource, namespace, &head.name, &how).await)?;
+            unless_absent(cluster.delete_one(resource, namespace, &head.name, &how)).await?;
         }
     }
     heads(cluster, resource, namespace).await
@@ -138,12 +130,12 @@ async fn heads(cluster: &Cluster, resource: &Resource, namespace: &str) -> Resul
     if !resource.can("list") {
         return Ok(Heads::default());
     }
-    unless_absent(cluster.heads(resource, namespace).await)
+    unless_absent(cluster.heads(resource, namespace)).await
 }
 
 /// A resource that is served no more, or never was for this verb, holds nothing.
-fn unless_absent<T: Default>(answer: Result<T, Error>) -> Result<T, Error> {
-    match answer {
+async fn unless_absent<T: Default>(answer: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    match answer.await {
         Err(Error::NotFound(_) | Error::Refused(Failure { code: 405, .. })) => Ok(T::default()),
         other => other,
     }

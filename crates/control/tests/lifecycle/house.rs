@@ -2,17 +2,22 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use fairlead_api::{Kind, Look, Settings, kinds};
 use fairlead_cluster::{Cluster, Error, Patch};
 use fairlead_control::{Choice, Options};
 use fairlead_server::auth::{Authenticator, User};
 use fairlead_server::{Admission, Authorization, Local, Server};
 use fairlead_store::Memory;
+use http::Request;
+use http_body_util::Full;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tower::{BoxError, ServiceExt};
 
 /// How long something may take that should take a moment.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -33,6 +38,24 @@ impl House {
     /// With controllers that see the server by requests alone, as they see a real cluster.
     pub(crate) async fn far() -> House {
         House::new(Cluster::over::<Local, _>).await
+    }
+
+    /// The same, but while it is `down` nobody answers at one path, as happens with extensions of the API.
+    pub(crate) async fn far_without(path: &'static str, down: Arc<AtomicBool>) -> House {
+        let answer = move |local: Local, request: Request<Full<Bytes>>| {
+            let fails = down.load(Ordering::Relaxed) && request.uri().path() == path;
+            async move {
+                match fails {
+                    true => Err(BoxError::from("nobody is there")),
+                    false => Ok(local.oneshot(request).await?),
+                }
+            }
+        };
+        House::new(move |local| {
+            let answer = answer.clone();
+            Cluster::over(tower::service_fn(move |request| answer(local.clone(), request)))
+        })
+        .await
     }
 
     async fn new(door: impl Fn(Local) -> Cluster) -> House {

@@ -1,5 +1,8 @@
 //! Namespaces on their way out.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use fairlead_api::kinds;
 use fairlead_cluster::Delete;
 use serde_json::{Value, json};
@@ -98,6 +101,26 @@ async fn a_held_object_keeps_the_namespace_and_the_conditions_tell() {
     }
     house.stays(&kinds::NAMESPACE, "", "doomed").await;
     house.merge(&kinds::CONFIG_MAP, "doomed", "held", json!({"metadata": {"finalizers": null}})).await;
+    house.until_gone(&kinds::NAMESPACE, "", "doomed").await;
+}
+
+#[tokio::test]
+async fn a_group_that_cannot_be_asked_for_keeps_the_namespace() {
+    let down = Arc::new(AtomicBool::new(true));
+    let house = House::far_without("/apis/discovery.k8s.io/v1", down.clone()).await;
+    house.control(CONTROLLER);
+    doomed(&house).await;
+    delete(&house).await;
+    let fails = |namespace: &Value| condition(namespace, "NamespaceDeletionDiscoveryFailure").0 == "True";
+    let namespace = house.until(&kinds::NAMESPACE, "", "doomed", fails).await;
+    assert_eq!(
+        condition(&namespace, "NamespaceDeletionDiscoveryFailure").2,
+        "Discovery failed for some groups, 1 failing: unable to retrieve the complete list of server APIs: \
+         discovery.k8s.io/v1: nobody is there"
+    );
+    house.until_gone(&kinds::SERVICE, "doomed", "web").await;
+    house.stays(&kinds::NAMESPACE, "", "doomed").await;
+    down.store(false, Ordering::Relaxed);
     house.until_gone(&kinds::NAMESPACE, "", "doomed").await;
 }
 
