@@ -36,6 +36,7 @@ const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 const AUDIT_MEGABYTES: u64 = 100;
 const AUDIT_BACKUPS: usize = 10;
 const REQUEST_TIMEOUT: &str = "1m0s";
+const EVENT_TTL: &str = "1h0m0s";
 const CONFIG_FILE: &str = "fairlead/config.yaml";
 
 /// What the program runs with.
@@ -71,6 +72,7 @@ pub(crate) struct Config {
     pub(crate) audit: Option<audit::Options>,
     pub(crate) in_flight: Bounds,
     pub(crate) request_timeout: Duration,
+    pub(crate) event_ttl: Duration,
     pub(crate) control: fairlead_control::Options,
     pub(crate) log_format: LogFormat,
     pub(crate) log_level: LevelFilter,
@@ -232,6 +234,7 @@ fn resolve(flags: &Flags, role: Role, environment: &Environment) -> anyhow::Resu
             "request-timeout",
             flags.request_timeout.as_ref().map_or(REQUEST_TIMEOUT, |Text(text)| text),
         )?,
+        event_ttl: value::duration("event-ttl", flags.event_ttl.as_ref().map_or(EVENT_TTL, |Text(text)| text))?,
         control: control::options(&control::Said {
             controllers: flags.controllers.as_ref(),
             usual: if role == Role::Up { "*" } else { "" },

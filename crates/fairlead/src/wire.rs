@@ -67,6 +67,7 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
         async move { control::beside(&server, &config, stop).await }
     });
     let repairs = tokio::spawn(service.clone().keep_repaired(INTERVAL));
+    let expiry = tokio::spawn(service.clone().keep_expired(config.event_ttl));
     let service = InFlight::new(service, config.in_flight);
 
     let pair = identity.renewal.pair(Timestamp::now())?;
@@ -89,7 +90,7 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
     ready(&Started { url, kubeconfig: kubeconfig.display().to_string(), milliseconds: began.elapsed().as_millis() });
     serve::serve(listener, tls, service, Limits::default(), stop.clone()).await;
     stop.cancel();
-    let _ = tokio::join!(renewal, controllers, repairs);
+    let _ = tokio::join!(renewal, controllers, repairs, expiry);
     Ok(())
 }
 

@@ -32,6 +32,7 @@ mod bootstrap;
 mod clock;
 mod delete;
 mod documents;
+mod expiry;
 mod health;
 mod local;
 mod metrics;

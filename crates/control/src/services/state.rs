@@ -13,6 +13,9 @@ use super::write::{Object, Write, writes};
 use super::{Task, Work};
 use crate::Options;
 
+/// The label by which Endpoints say who keeps them.
+const MANAGED_BY: &str = "endpoints.kubernetes.io/managed-by";
+
 /// The cluster, with what makes a change cheap: nobody looks at all Services or Pods because of one.
 pub(super) struct State {
     pub(super) mirror: Mirror,
@@ -146,9 +149,9 @@ impl State {
     fn decide_endpoints(&mut self, service: &Key) -> Option<Todo> {
         let Key { namespace, name } = service;
         let mut memory = self.memory.remove(service).unwrap_or_default();
-        let found = self.mirror.get::<Service>(namespace, name)?;
-        let pods = self.pods_of(service);
         let existing = self.mirror.get::<Endpoints>(namespace, name).map(|endpoints| &**endpoints);
+        let Some(found) = self.mirror.get::<Service>(namespace, name) else { return existing.and_then(orphan) };
+        let pods = self.pods_of(service);
         let trigger_time = memory.endpoints.observe(found, &pods);
         let input = legacy::Input { service: found, pods: &pods, existing, trigger_time: trigger_time.as_deref() };
         let existing: Vec<&Endpoints> = existing.into_iter().collect();
@@ -204,6 +207,14 @@ impl State {
 
 pub(super) fn key_of(metadata: &Meta) -> Key {
     key(&metadata.namespace, &metadata.name)
+}
+
+/// The API server deletes the Endpoints of a deleted Service. Who sees them go first and the Service later has made them again;
+/// those of others are theirs to keep.
+fn orphan(endpoints: &Endpoints) -> Option<Todo> {
+    let ours = endpoints.metadata.labels.get(MANAGED_BY).is_some_and(|name| name == legacy::CONTROLLER);
+    let writes = vec![Write::DeleteOrphan(endpoints.metadata.clone())];
+    ours.then_some(Todo { writes, notices: Vec::new() })
 }
 
 /// Turns what a pure function says into writes and Events.

@@ -1,7 +1,7 @@
 //! Writes of one controller for one Service, one after another.
 
-use fairlead_api::Kind;
 use fairlead_api::view::{EndpointSlice, Endpoints, Meta, View};
+use fairlead_api::{Kind, kinds};
 use fairlead_cluster::{Cluster, Delete, Error};
 use futures_util::future::BoxFuture;
 
@@ -15,6 +15,8 @@ pub(super) enum Write {
     Create(Object),
     Update(Object),
     Delete(&'static Kind, Meta),
+    /// Endpoints whose Service is gone.
+    DeleteOrphan(Meta),
 }
 
 /// What is written.
@@ -78,16 +80,24 @@ impl Write {
             Write::Create(Object::Endpoints(object)) => cluster.create_view(object).await.map(written::<Endpoints>),
             Write::Update(Object::Slice(slice)) => cluster.update_view(slice).await.map(written::<EndpointSlice>),
             Write::Update(Object::Endpoints(object)) => cluster.update_view(object).await.map(written::<Endpoints>),
-            Write::Delete(kind, object) => {
-                // Only the very object that was looked at: another one of that name is not ours to judge yet.
-                let how = Delete { uid: Some(object.uid.clone()), ..Delete::default() };
-                match cluster.delete(kind, &object.namespace, &object.name, &how).await {
-                    Err(error) if !error.is_not_found() => return Err(error),
-                    _ => {}
+            Write::Delete(kind, object) => delete(cluster, kind, object).await,
+            Write::DeleteOrphan(object) => {
+                // A Service that was just made may be seen later than Endpoints that somebody else made for it.
+                match cluster.get(&kinds::SERVICE, &object.namespace, &object.name).await {
+                    Err(error) if error.is_not_found() => delete(cluster, &kinds::ENDPOINTS, object).await,
+                    found => found.map(|_| written::<Endpoints>(object.clone())),
                 }
-                Ok(Touched { kind: kind.kind, key: key_of(object), revision: None })
             }
         }
+    }
+}
+
+/// Only the very object that was looked at: another one of that name is not ours to judge yet.
+async fn delete(cluster: &Cluster, kind: &'static Kind, object: &Meta) -> Result<Touched, Error> {
+    let how = Delete { uid: Some(object.uid.clone()), ..Delete::default() };
+    match cluster.delete(kind, &object.namespace, &object.name, &how).await {
+        Err(error) if !error.is_not_found() => Err(error),
+        _ => Ok(Touched { kind: kind.kind, key: key_of(object), revision: None }),
     }
 }
 

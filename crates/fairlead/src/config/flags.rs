@@ -161,6 +161,9 @@ flags! {
     /// How long a request may take [default: 1m0s]
     #[arg(value_name = "DURATION")]
     request_timeout: Option<Text>,
+    /// How long an Event is kept after it was last written [default: 1h0m0s]
+    #[arg(value_name = "DURATION")]
+    event_ttl: Option<Text>,
     /// Controllers to run: names, * for all, -NAME for all but that one [default: * with up, none with server]
     #[arg(value_name = "NAME,...", allow_hyphen_values = true)]
     controllers: Option<Text>,

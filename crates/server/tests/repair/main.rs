@@ -1,6 +1,8 @@
-//! Allocations damaged by hand, and what passes of the server make of them, on every store that needs no other program.
+//! What the server does by itself, on every store that needs no other program: it mends allocations damaged by hand, and lets old
+//! Events go.
 
 mod bystanders;
 mod damage;
+mod expiry;
 mod house;
 mod life;
