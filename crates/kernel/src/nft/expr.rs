@@ -31,6 +31,8 @@ pub enum Expr {
     Range { sreg: Reg, invert: bool, from: Vec<u8>, to: Vec<u8> },
     /// `dreg = (sreg & mask) ^ xor`
     Bitwise { sreg: Reg, dreg: Reg, mask: Vec<u8>, xor: Vec<u8> },
+    /// `dreg = sreg >> bits`, or `<<` with `left`, over `len` bytes.
+    Shift { sreg: Reg, dreg: Reg, left: bool, bits: u32, len: u32 },
     /// Turns numbers of `size` bytes from the machine's order into the network's, or back.
     Byteorder { sreg: Reg, dreg: Reg, to_network: bool, len: u32, size: u32 },
     /// Goes on only if the key is in the set; with a destination, loads what it leads to.

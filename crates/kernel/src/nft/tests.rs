@@ -12,6 +12,7 @@ fn every_expression_survives_the_way_to_bytes_and_back() {
         Expr::equal(Reg(1), [6]),
         Expr::Range { sreg: Reg(2), invert: true, from: vec![0, 1], to: vec![0, 9] },
         Expr::Bitwise { sreg: Reg(3), dreg: Reg(4), mask: vec![0xff; 4], xor: vec![1, 0, 0, 0] },
+        Expr::Shift { sreg: Reg(3), dreg: Reg(4), left: false, bits: 1, len: 4 },
         Expr::Byteorder { sreg: Reg(3), dreg: Reg(4), to_network: true, len: 4, size: 4 },
         Expr::is_in("a", Reg(0)),
         Expr::is_not_in("a", Reg(0)),

@@ -53,6 +53,13 @@ fn one(name: &str, a: Attributes<'_>) -> Option<Expr> {
         },
         "cmp" => Expr::Cmp { sreg: reg(a, 1)?, op: CmpOp::from_number(a.u32_be(2)?)?, data: value(a, 3)? },
         "range" => Expr::Range { sreg: reg(a, 1)?, invert: a.u32_be(2)? == 1, from: value(a, 3)?, to: value(a, 4)? },
+        "bitwise" if matches!(a.u32_be(6), Some(1 | 2)) => Expr::Shift {
+            sreg: reg(a, 1)?,
+            dreg: reg(a, 2)?,
+            left: a.u32_be(6)? == 1,
+            bits: u32::from_ne_bytes(value(a, 7)?.try_into().ok()?),
+            len: a.u32_be(3)?,
+        },
         "bitwise" => Expr::Bitwise { sreg: reg(a, 1)?, dreg: reg(a, 2)?, mask: value(a, 4)?, xor: value(a, 5)? },
         "byteorder" => Expr::Byteorder {
             sreg: reg(a, 1)?,

@@ -49,7 +49,7 @@ fn name(expr: &Expr) -> &str {
         Expr::Payload { .. } => "payload",
         Expr::Cmp { .. } => "cmp",
         Expr::Range { .. } => "range",
-        Expr::Bitwise { .. } => "bitwise",
+        Expr::Bitwise { .. } | Expr::Shift { .. } => "bitwise",
         Expr::Byteorder { .. } => "byteorder",
         Expr::Lookup { .. } => "lookup",
         Expr::Immediate { .. } | Expr::Verdict(_) => "immediate",
@@ -104,6 +104,12 @@ fn data(w: &mut Writer, expr: &Expr) {
             w.u32_be(3, u32::try_from(mask.len()).unwrap_or(u32::MAX));
             value(w, 4, mask);
             value(w, 5, xor);
+        }
+        Expr::Shift { sreg, dreg, left, bits, len } => {
+            reg(w, 1, *sreg);
+            reg(w, 2, *dreg);
+            numbers(w, &[(3, *len), (6, if *left { 1 } else { 2 })]);
+            value(w, 7, &bits.to_ne_bytes());
         }
         Expr::Byteorder { sreg, dreg, to_network, len, size } => {
             reg(w, 1, *sreg);
