@@ -1,13 +1,12 @@
 //! What does the flat layout of `docs/nftables.md` cost, and does `nft` print it? Loads each form of it in network
-//! namespaces of its own and measures: `cargo run --release -p fairlead-kernel --example flat [connections]`.
+//! namespaces of its own and measures: `cargo run --release -p fairlead-kernel --example flat [connections [packets]]`.
 #![allow(clippy::print_stdout, reason = "the numbers are what it is for")]
 
 use std::error::Error;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use fairlead_kernel::netns::Namespace;
@@ -30,6 +29,9 @@ enum Form {
 
 fn main() -> Outcome<()> {
     let connections = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(20_000);
+    if std::env::args().nth(2).is_some() {
+        return packets(connections);
+    }
     for form in [Form::Verdict, Form::Register, Form::Mark] {
         println!("{form:?}: nft list ruleset {}", in_own_namespace(|| print(form))??);
     }
@@ -242,9 +244,9 @@ fn packets(connections: u32) -> Outcome<()> {
 
 fn report(name: &str, connections: u32, rules: Batch, target: &(dyn Fn(u32) -> SocketAddrV4 + Sync)) -> Outcome<()> {
     let mut costs = in_own_namespace(|| -> Outcome<Vec<f64>> {
-        prepare()?;
+        let server = prepare()?;
         Connection::open()?.commit(rules, None)?;
-        (0..5).map(|_| cost(connections, target)).collect()
+        (0..5).map(|_| cost(connections, &server, target)).collect()
     })??;
     costs.sort_by(f64::total_cmp);
     println!("{name:36} {:6.2} (best {:.2})", costs[costs.len() / 2], costs[0]);
@@ -252,7 +254,7 @@ fn report(name: &str, connections: u32, rules: Batch, target: &(dyn Fn(u32) -> S
 }
 
 /// A loopback that has every endpoint, and a server on all of them.
-fn prepare() -> Outcome<()> {
+fn prepare() -> Outcome<TcpListener> {
     for arguments in [
         "link set lo up",
         "route add local 10.128.0.0/9 dev lo",
@@ -264,14 +266,7 @@ fn prepare() -> Outcome<()> {
     fs::write("/proc/sys/net/ipv4/ip_local_port_range", "1024 65000")?;
     // Sockets that wait would hold on to ports.
     fs::write("/proc/sys/net/ipv4/tcp_max_tw_buckets", "0")?;
-    let listener = TcpListener::bind("0.0.0.0:8080")?;
-    thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            // The client closes first.
-            let _ = stream.read(&mut [0]);
-        }
-    });
-    Ok(())
+    Ok(TcpListener::bind("0.0.0.0:8080")?)
 }
 
 fn bare() -> Rule {
@@ -285,10 +280,14 @@ fn bare() -> Rule {
     Rule::new("out", rule)
 }
 
-fn cost(connections: u32, target: &dyn Fn(u32) -> SocketAddrV4) -> Outcome<f64> {
+fn cost(connections: u32, server: &TcpListener, target: &dyn Fn(u32) -> SocketAddrV4) -> Outcome<f64> {
     let before = cpu()?;
     for turn in 0..connections {
-        drop(TcpStream::connect_timeout(&target(turn).into(), Duration::from_secs(3))?);
+        let client = TcpStream::connect_timeout(&target(turn).into(), Duration::from_secs(3))?;
+        // The client closes first.
+        let accepted = server.accept()?;
+        drop(client);
+        drop(accepted);
     }
     Ok((cpu()? - before) / f64::from(connections))
 }

@@ -4,10 +4,14 @@
 //! Every call blocks for as long as the kernel takes, which is microseconds for a change and milliseconds for a dump;
 //! async callers use a thread. A socket belongs to the network namespace of the thread that opened it, for good.
 
+pub mod conntrack;
 mod error;
+pub mod iptables;
+pub mod link;
 pub mod netlink;
 pub mod netns;
 pub mod nft;
 mod sys;
+pub mod sysctl;
 
 pub use error::{Error, Refusal};

@@ -1,4 +1,11 @@
 //! Everything that only a kernel can say, asked in network namespaces that are gone when a test ends.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod conntrack;
+mod flat;
+mod iptables;
 mod lab;
+mod link;
+mod netns;
 mod nft;
+mod sysctl;
