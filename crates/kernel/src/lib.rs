@@ -6,7 +6,9 @@
 
 pub mod conntrack;
 mod error;
+pub mod ipset;
 pub mod iptables;
+pub mod ipvs;
 pub mod link;
 pub mod netlink;
 pub mod netns;
