@@ -39,6 +39,16 @@ fn dispatch() -> Rule {
     Rule::new("out", rule)
 }
 
+fn balance(count: u32) -> Vec<Expr> {
+    let mut rule = load_service();
+    rule.extend([
+        Expr::Numgen { kind: Numgen::Random, modulus: count, offset: 0, dreg: Reg(3) },
+        Expr::map("endpoints", Reg(0), Reg(0)),
+        Expr::Nat(Nat::to(NatKind::Destination, Family::Ip, Reg(0), Some(Reg(1)))),
+    ]);
+    rule
+}
+
 /// One service with endpoints 127.0.1.0, 127.0.1.1, ...; and counters of what leaves with which mark.
 fn layout(endpoints: u8) -> Batch {
     let (table, lb) = (table(), format!("lb{endpoints}"));
@@ -49,13 +59,8 @@ fn layout(endpoints: u8) -> Batch {
     batch.add_set(&table, &Set::map("endpoints", index, [DataType::Ipv4Addr, DataType::InetService]).counting());
     batch.add_set(&table, &Set::verdict_map("classes", [DataType::Mark]));
     batch.add_chain(&table, &Chain::regular(&lb));
-    let mut balance = load_service();
-    balance.extend([
-        Expr::Numgen { kind: Numgen::Random, modulus: endpoints.into(), offset: 0, dreg: Reg(3) },
-        Expr::map("endpoints", Reg(0), Reg(0)),
-        Expr::Nat(Nat::to(NatKind::Destination, Family::Ip, Reg(0), Some(Reg(1)))),
-    ]);
-    batch.add_rule(&table, &Rule::new(&lb, balance));
+    batch.add_rule(&table, &Rule::new(&lb, balance(endpoints.into())));
+    batch.add_rule(&table, &Rule::new(&lb, balance(1)).comment("whoever drew an index that has just gone"));
     batch.add_elements(&table, "classes", &[Element::verdict(Key::new().number(7), Verdict::Goto(lb))]);
     batch.add_elements(&table, "services", &[Element::data(service(), Key::new().number(7))]);
     let to = |last| Key::new().ipv4(Ipv4Addr::new(127, 0, 1, last)).port(8080);
@@ -164,6 +169,39 @@ fn a_packet_between_two_changes_never_sees_half_of_one() {
             });
             let seen = connect(1000);
             assert!(seen.len() > 2, "{seen:?}");
+        });
+    });
+}
+
+#[test]
+fn a_connection_made_while_a_service_shrinks_finds_an_endpoint() {
+    in_namespace("a_connection_made_while_a_service_shrinks_finds_an_endpoint", || {
+        prepare();
+        let mut nft = Connection::open().unwrap();
+        let mut batch = layout(2);
+        batch.add_chain(&table(), &Chain::regular("lb1"));
+        batch.add_rule(&table(), &Rule::new("lb1", balance(1)));
+        let one = Element::verdict(Key::new().number(1), Verdict::Goto("lb1".into()));
+        batch.add_elements(&table(), "classes", [&one]);
+        nft.commit(batch, None).unwrap();
+        let class = |number| [Element::data(service(), Key::new().number(number))];
+        let second = [Element::data(service().number(1), Key::new().ipv4(Ipv4Addr::new(127, 0, 1, 1)).port(8080))];
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for turn in 0..20_000_u32 {
+                    let mut batch = Batch::new();
+                    batch.delete_elements(&table(), "services", &class(0));
+                    batch.add_elements(&table(), "services", &class(if turn % 2 == 0 { 1 } else { 7 }));
+                    if turn % 2 == 0 {
+                        batch.delete_elements(&table(), "endpoints", &second);
+                    } else {
+                        batch.add_elements(&table(), "endpoints", &second);
+                    }
+                    nft.commit(batch, None).unwrap();
+                }
+            });
+            let seen = connect(3000);
+            assert_eq!(seen.len(), 2, "{seen:?}");
         });
     });
 }
