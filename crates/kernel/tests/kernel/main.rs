@@ -3,6 +3,7 @@
 
 mod conntrack;
 mod flat;
+mod flat6;
 mod iptables;
 mod lab;
 mod link;
