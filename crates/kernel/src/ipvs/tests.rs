@@ -1,0 +1,63 @@
+use super::*;
+use crate::netlink::Messages;
+
+fn message(body: impl FnOnce(&mut Writer)) -> Writer {
+    let mut writer = Writer::new();
+    writer.begin(30, 0, 1, &wire::header(command::NEW_SERVICE));
+    body(&mut writer);
+    writer.end();
+    writer
+}
+
+fn service() -> Service {
+    Service {
+        address: [10, 96, 0, 10].into(),
+        protocol: 6,
+        port: 80,
+        scheduler: "sh".into(),
+        affinity_s: Some(10_800),
+        flags: scheduler_flag::PORT,
+    }
+}
+
+#[test]
+fn a_service_has_the_bytes_of_the_kernel_header() {
+    let written = message(|w| wire::service(w, &service()));
+    #[rustfmt::skip]
+    let expected = [
+        // nested service
+        &[84, 0, 1, 0x80][..],
+        &[6, 0, 1, 0, 2, 0, 0, 0],                                  // IPv4
+        &[6, 0, 2, 0, 6, 0, 0, 0],                                  // TCP
+        &[20, 0, 3, 0, 10, 96, 0, 10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+        &[6, 0, 4, 0, 0, 80, 0, 0],                                 // port, network order
+        &[7, 0, 6, 0, b's', b'h', 0, 0],
+        &[12, 0, 7, 0, 0x11, 0, 0, 0, 0x39, 0, 0, 0],               // persistent, port; mask
+        &[8, 0, 8, 0, 0x30, 0x2a, 0, 0],                            // 10800 s
+        &[8, 0, 9, 0, 0xff, 0xff, 0xff, 0xff],
+    ].concat();
+    assert_eq!(&written.as_bytes()[20..], &expected[..]);
+}
+
+#[test]
+fn services_and_destinations_survive_the_way_to_bytes_and_back() {
+    for address in [IpAddr::from([10, 0, 0, 1]), "fd00::1".parse().unwrap()] {
+        let wanted = Service { address, ..service() };
+        let written = message(|w| wire::service(w, &wanted));
+        let read = Messages::new(written.as_bytes()).next().and_then(|message| wire::read_service(&message));
+        assert_eq!(read, Some(wanted));
+        let wanted = Destination { address, port: 8080, weight: 3, active: 0, inactive: 0 };
+        let written = message(|w| wire::destination(w, &wanted));
+        let read = Messages::new(written.as_bytes()).next();
+        assert_eq!(read.and_then(|message| wire::read_destination(&message, [0; 4].into())), Some(wanted));
+    }
+}
+
+#[test]
+fn a_kernel_without_ipvs_is_said_to_have_none() {
+    let here = std::path::Path::new("/proc/net/ip_vs").exists();
+    match Ipvs::open() {
+        Ok(_) => {}
+        Err(error) => assert!(!here && matches!(error, Error::Absent("IPVS")), "{error}"),
+    }
+}

@@ -1,0 +1,12 @@
+//! Everything that only a kernel can say, asked in network namespaces that are gone when a test ends.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod conntrack;
+mod flat;
+mod flat6;
+mod iptables;
+mod lab;
+mod link;
+mod netns;
+mod nft;
+mod sysctl;
