@@ -17,7 +17,7 @@ impl Path {
     }
     /// A field of this one.
     pub fn child(&self, name: &str) -> Path {
-        if self.0.is_empty() { Path(name.to_owned()) } else { Path(format!("{}.{name}", self.0)) }
+        if self.0.is_empty() { Path(name.to_owned()) } else { Path([&self.0, ".", name].concat()) }
     }
     /// An element of this list.
     pub fn index(&self, index: usize) -> Path {
@@ -25,7 +25,7 @@ impl Path {
     }
     /// An entry of this map.
     pub fn key(&self, key: &str) -> Path {
-        Path(format!("{}[{key}]", self.0))
+        Path([&self.0, "[", key, "]"].concat())
     }
 }
 

@@ -97,6 +97,15 @@ pub enum Shape {
 }
 
 impl Shape {
+    fn is_arranged(&self, value: &Value) -> bool {
+        match (self, value) {
+            (Shape::Struct(of), value) => of.is_arranged(value),
+            (Shape::List(item), Value::Array(items)) => items.iter().all(|value| item.is_arranged(value)),
+            (Shape::Map(item), Value::Object(map)) => map.values().all(|value| item.is_arranged(value)),
+            _ => true,
+        }
+    }
+
     fn arrange(&self, value: &mut Value) {
         match (self, value) {
             (Shape::Struct(of), value) => of.arrange(value),
@@ -147,6 +156,27 @@ pub enum Strategic {
 /// A plain string.
 pub const TEXT: Shape = Shape::Text("string");
 
+/// The fields of a type in their order, those of inlined structs in their places.
+struct Fields {
+    left: Vec<std::slice::Iter<'static, Field>>,
+}
+
+impl Iterator for Fields {
+    type Item = &'static Field;
+
+    fn next(&mut self) -> Option<&'static Field> {
+        loop {
+            match self.left.last_mut()?.next() {
+                None => {
+                    self.left.pop();
+                }
+                Some(Field { name: "", shape: Shape::Struct(inner), .. }) => self.left.push(inner.fields.iter()),
+                Some(field) => return Some(field),
+            }
+        }
+    }
+}
+
 impl Struct {
     /// The field of that JSON name, looked for in inlined structs too.
     pub fn field(&self, name: &str) -> Option<&'static Field> {
@@ -186,6 +216,9 @@ impl Struct {
     /// Puts the fields of a value of this type, and of all within it, into the type's order. Keys the type does not know come
     /// first, which leaves `kind` and `apiVersion` on top.
     pub fn arrange(&self, value: &mut Value) {
+        if self.is_arranged(value) {
+            return;
+        }
         let Some(map) = value.as_object_mut() else { return };
         let mut arranged = Map::with_capacity(map.len());
         for (key, value) in map.iter_mut().filter(|(key, _)| self.field(key).is_none()) {
@@ -193,6 +226,17 @@ impl Struct {
         }
         self.arrange_into(map, &mut arranged);
         *map = arranged;
+    }
+
+    /// Whether the fields of a value of this type, and of all within it, are in the type's order.
+    fn is_arranged(&self, value: &Value) -> bool {
+        let Some(map) = value.as_object() else { return true };
+        let mut fields = Fields { left: vec![self.fields.iter()] };
+        let known = map.iter().skip_while(|(key, _)| self.field(key).is_none());
+        known.into_iter().all(|(key, value)| {
+            let field = fields.find(|field| field.name == key);
+            field.is_some_and(|field| field.shape.is_arranged(value))
+        })
     }
 
     fn arrange_into(&self, map: &mut Map<String, Value>, arranged: &mut Map<String, Value>) {

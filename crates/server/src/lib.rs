@@ -110,6 +110,8 @@ pub(crate) struct Inner {
     pub(crate) metrics: metrics::Metrics,
     /// The cluster IPs in use.
     pub(crate) addresses: Arc<allocate::Addresses>,
+    /// The ranges they come from.
+    pub(crate) ranges: allocate::KnownRanges,
     /// Held while the node-port map is read and written, so that local writers do not defeat each other.
     pub(crate) node_ports: Arc<tokio::sync::Mutex<()>>,
 }
@@ -138,6 +140,7 @@ impl Server {
             options,
             kinds,
             metrics: metrics::Metrics::default(),
+            ranges: allocate::KnownRanges::default(),
             node_ports: Arc::default(),
         };
         let failed = |failure: Failure| Error::Bootstrap(failure.message);

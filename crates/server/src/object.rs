@@ -65,8 +65,7 @@ pub(crate) fn encode(object: &Value) -> Draft {
         if out.len() > 1 {
             out.push(b',');
         }
-        write(&mut out, &Value::String(name.clone()));
-        out.push(b':');
+        write_name(&mut out, name);
         match value {
             Value::Object(metadata) if name == "metadata" => gap = encode_metadata(&mut out, metadata),
             other => write(&mut out, other),
@@ -83,8 +82,7 @@ fn encode_metadata(out: &mut Vec<u8>, metadata: &serde_json::Map<String, Value>)
     out.push(b'{');
     let before = metadata.iter().filter(|(name, _)| BEFORE.contains(&name.as_str()));
     for (name, value) in before {
-        write(out, &Value::String(name.clone()));
-        out.push(b':');
+        write_name(out, name);
         write(out, value);
         out.push(b',');
     }
@@ -98,8 +96,7 @@ fn encode_metadata(out: &mut Vec<u8>, metadata: &serde_json::Map<String, Value>)
         out.extend_from_slice(b"\"creationTimestamp\":null");
     }
     while let Some((name, value)) = rest.next() {
-        write(out, &Value::String(name.clone()));
-        out.push(b':');
+        write_name(out, name);
         write(out, value);
         if rest.peek().is_some() {
             out.push(b',');
@@ -107,6 +104,12 @@ fn encode_metadata(out: &mut Vec<u8>, metadata: &serde_json::Map<String, Value>)
     }
     out.push(b'}');
     gap
+}
+
+/// A field's name and the colon after it.
+fn write_name(out: &mut Vec<u8>, name: &str) {
+    serde_json::to_writer(&mut *out, name).expect("text and memory do not fail");
+    out.push(b':');
 }
 
 fn write(out: &mut Vec<u8>, value: &Value) {
@@ -121,6 +124,11 @@ pub(crate) fn load(kind: &Kind, entry: &Entry) -> Result<Value, Failure> {
         Some(conversion) => (conversion.load)(&value),
         None => value,
     })
+}
+
+/// Whether a stored object may be on its way out. If its text does not speak of it, it is not.
+pub(crate) fn may_be_leaving(entry: &Entry) -> bool {
+    std::str::from_utf8(&entry.json).map_or(true, |text| text.contains("\"deletionTimestamp\""))
 }
 
 /// A stored object as text of the kind asked for: without work, if it is stored as that kind.
