@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde_json::Value;
+use crate::value::{Key, Value};
 
 use crate::golang;
 
@@ -182,6 +182,11 @@ impl Shown for String {
     }
 }
 impl Shown for &String {
+    fn shown(&self) -> String {
+        golang::quote(self)
+    }
+}
+impl Shown for &Key {
     fn shown(&self) -> String {
         golang::quote(self)
     }

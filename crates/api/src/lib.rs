@@ -24,6 +24,7 @@ pub mod settings;
 pub mod source;
 pub mod status;
 pub mod validation;
+pub mod value;
 pub mod view;
 
 pub use field::{FieldError, Path};
@@ -31,3 +32,4 @@ pub use kinds::Kind;
 pub use look::Look;
 pub use settings::Settings;
 pub use status::Failure;
+pub use value::Value;

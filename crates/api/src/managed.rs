@@ -5,7 +5,7 @@
 //! apply it calls [`apply`] with the live object, decodes the result, sets defaults and goes on as for an update, without
 //! calling [`update`]. At the end of every write to an existing object it calls [`keep_times`].
 
-use serde_json::{Map, Value};
+use crate::value::{Map, Value};
 
 use crate::Failure;
 use crate::Look;
@@ -209,7 +209,7 @@ fn take_list(object: &mut Value) -> Vec<Value> {
 fn put_list(object: &mut Value, list: Vec<Value>) {
     take_list(object);
     if !list.is_empty() {
-        object.map_mut("metadata").insert("managedFields".to_owned(), Value::Array(list));
+        object.map_mut("metadata").insert("managedFields", Value::Array(list));
     }
 }
 

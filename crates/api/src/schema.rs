@@ -1,7 +1,7 @@
 //! The fields of every type we serve, as data: JSON name, protobuf number, type, how lists and maps merge. Decoding,
 //! protobuf, patches, server-side apply and OpenAPI all read these tables, so a field is described once.
 
-use serde_json::{Map, Value};
+use crate::value::{Map, Value};
 
 pub mod authentication;
 pub mod authorization;
@@ -188,7 +188,7 @@ impl Struct {
     }
 
     /// Sets a field of an object of this type and keeps the type's order, in which the object already is. Null removes.
-    pub fn place(&self, object: &mut Value, name: &str, value: impl Into<Value>) {
+    pub fn place(&self, object: &mut Value, name: &'static str, value: impl Into<Value>) {
         let Some(map) = object.as_object_mut() else {
             return;
         };
@@ -202,14 +202,14 @@ impl Struct {
                     let before = self.fields.iter().take_while(|field| field.name != name);
                     let last = before.filter_map(|field| map.keys().position(|key| key == field.name)).max();
                     let at = last.map_or_else(|| self.head(map), |last| last + 1);
-                    map.shift_insert(at, name.to_owned(), value);
+                    map.shift_insert(at, name, value);
                 }
             },
         }
     }
 
     /// How many keys stand before the fields of the type: `kind` and `apiVersion` of a whole object.
-    fn head(&self, map: &Map<String, Value>) -> usize {
+    fn head(&self, map: &Map) -> usize {
         map.keys().take_while(|key| self.field(key).is_none()).count()
     }
 
@@ -234,19 +234,19 @@ impl Struct {
         let mut fields = Fields { left: vec![self.fields.iter()] };
         let known = map.iter().skip_while(|(key, _)| self.field(key).is_none());
         known.into_iter().all(|(key, value)| {
-            let field = fields.find(|field| field.name == key);
+            let field = fields.find(|field| *key == field.name);
             field.is_some_and(|field| field.shape.is_arranged(value))
         })
     }
 
-    fn arrange_into(&self, map: &mut Map<String, Value>, arranged: &mut Map<String, Value>) {
+    fn arrange_into(&self, map: &mut Map, arranged: &mut Map) {
         for field in self.fields {
             if let ("", Shape::Struct(inner)) = (field.name, &field.shape) {
                 inner.arrange_into(map, arranged);
             } else if let Some(value) = map.get_mut(field.name) {
                 let mut value = value.take();
                 field.shape.arrange(&mut value);
-                arranged.insert(field.name.to_owned(), value);
+                arranged.insert(field.name, value);
             }
         }
     }

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use fairlead_api::alloc::{self, Ledger, NodePorts};
+use fairlead_api::value::Value;
 use fairlead_api::{Failure, Kind, Look, kinds};
 use fairlead_store::{Backend, Entry, Error as StoreError, Event, Guard, Range, Revision, Write};
 use ipnet::IpNet;
-use serde_json::Value;
 use tokio::sync::OwnedMutexGuard;
 
 use crate::read::unavailable;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use fairlead_api::schema::{self, Struct};
+use fairlead_api::value::Value;
 use fairlead_api::{Failure, Kind, Look, decode, json, proto};
 use fairlead_store::{Draft, Entry, Index};
-use serde_json::Value;
 
 /// The key of an object. A namespaced kind always has a namespace here.
 pub(crate) fn key(kind: &'static Kind, namespace: &str, name: &str) -> Box<str> {
@@ -78,7 +78,7 @@ pub(crate) fn encode(object: &Value) -> Draft {
 /// Fields that stand before the resourceVersion.
 const BEFORE: [&str; 5] = ["name", "generateName", "namespace", "selfLink", "uid"];
 
-fn encode_metadata(out: &mut Vec<u8>, metadata: &serde_json::Map<String, Value>) -> usize {
+fn encode_metadata(out: &mut Vec<u8>, metadata: &fairlead_api::value::Map) -> usize {
     out.push(b'{');
     let before = metadata.iter().filter(|(name, _)| BEFORE.contains(&name.as_str()));
     for (name, value) in before {
@@ -192,8 +192,8 @@ fn schema_of(key: &str) -> Option<(&'static Struct, &'static str, String)> {
 mod tests {
     use super::*;
     use fairlead_api::kinds;
+    use fairlead_api::value::json;
     use fairlead_store::Revision;
-    use serde_json::json;
 
     #[test]
     fn the_resource_version_stands_after_the_uid() {

@@ -9,9 +9,9 @@ use bytes::Bytes;
 use fairlead_api::field::FieldErrors;
 use fairlead_api::managed::{self, Writer};
 use fairlead_api::status::Subject;
+use fairlead_api::value::{Value, json};
 use fairlead_api::{Failure, Kind, Look, kinds, validation};
 use fairlead_store::{Draft, Guard, Outcome, Revision, Txn, Write};
-use serde_json::{Value, json};
 
 use crate::allocate::{self, Allocation};
 use crate::auth::User;
@@ -449,7 +449,7 @@ pub(crate) fn arrange_metadata(object: &mut Value) {
 }
 
 /// Sets a field of metadata, in its place.
-pub(crate) fn set_metadata(object: &mut Value, name: &str, value: impl Into<Value>) {
+pub(crate) fn set_metadata(object: &mut Value, name: &'static str, value: impl Into<Value>) {
     if let Some(metadata) = object.get_mut("metadata") {
         fairlead_api::schema::meta::OBJECT_META.place(metadata, name, value);
     }
@@ -483,16 +483,16 @@ fn keep_system_fields(new: &mut Value, old: &Value, kind: &Kind) {
     // A write that names no version is based on whichever there is.
     let unconditional = metadata.get("resourceVersion").is_none_or(|version| version == "" || version == "0");
     if let (true, false, Some(version)) = (unconditional, kind.traits.conditional_update, old.get("resourceVersion")) {
-        metadata.insert("resourceVersion".to_owned(), version.clone());
+        metadata.insert("resourceVersion", version.clone());
     }
     metadata.shift_remove("generation");
     if let Some(generation) = old.get("generation") {
-        metadata.insert("generation".to_owned(), generation.clone());
+        metadata.insert("generation", generation.clone());
     }
     for name in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         let missing = metadata.get(name).is_none_or(|value| value.is_null() || value == "");
         if let (true, Some(value)) = (missing, old.get(name)) {
-            metadata.insert(name.to_owned(), value.clone());
+            metadata.insert(name, value.clone());
         }
     }
     metadata.shift_remove("selfLink");

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use serde_json::{Value, json};
+use crate::value::{Value, json};
 
 use crate::field::{FieldError, Path};
 use crate::status::Subject;

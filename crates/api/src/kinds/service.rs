@@ -1,7 +1,7 @@
 //! Rules of Service: what is filled in, what an update keeps or drops, what may be selected. Mistakes are found in
 //! `validate`, unwise choices in `warnings`; addresses and ports are given out by [`crate::alloc`].
 
-use serde_json::{Value, json};
+use crate::value::{Value, json};
 
 use super::Rules;
 use crate::names::{self, Reasons};

@@ -1,6 +1,6 @@
 //! Server-side apply: the configuration merged over the live object, fields given up taken out, conflicts reported.
 
-use serde_json::{Map, Value, json};
+use crate::value::{Map, Value, json};
 
 use super::check::check;
 use super::compare::compare;
@@ -233,7 +233,7 @@ fn conflict(conflicts: Vec<Conflict>) -> Failure {
         }
     };
     let mut details = Map::new();
-    details.insert("causes".to_owned(), Value::Array(causes));
+    details.insert("causes", Value::Array(causes));
     Failure::new(409, "Conflict", message).with(details)
 }
 

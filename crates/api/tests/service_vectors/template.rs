@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use serde_json::Value;
+use fairlead_api::value::Value;
 
 /// What placeholders stand for: bound at first sight, equal ever after.
 #[derive(Default)]

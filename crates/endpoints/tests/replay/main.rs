@@ -8,7 +8,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use fairlead_api::Look;
-use serde_json::Value;
+use fairlead_api::value::Value;
 
 mod observe;
 mod world;
