@@ -168,14 +168,21 @@ async fn requested(server: &Inner, service: &Value) -> Result<Vec<(IpAddr, bool)
 
 /// The ranges of the ServiceCIDRs as they were read last, and the objects they were read from.
 #[derive(Debug, Default)]
-pub(crate) struct KnownRanges(Mutex<(Vec<Arc<Entry>>, Arc<[IpNet]>)>);
+pub(crate) struct KnownRanges(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    entries: Vec<Arc<Entry>>,
+    ranges: Arc<[IpNet]>,
+}
 
 impl KnownRanges {
     /// The ranges, if they were read from exactly these objects.
     fn of(&self, entries: &[Arc<Entry>]) -> Option<Arc<[IpNet]>> {
         let known = self.0.lock().expect("no panic while it is held");
         let same = |(a, b): (&Arc<Entry>, &Arc<Entry>)| a.key == b.key && a.revision == b.revision;
-        (known.0.len() == entries.len() && known.0.iter().zip(entries).all(same)).then(|| known.1.clone())
+        let unchanged = known.entries.len() == entries.len() && known.entries.iter().zip(entries).all(same);
+        unchanged.then(|| known.ranges.clone())
     }
 }
 
@@ -187,7 +194,8 @@ async fn ranges(server: &Inner) -> Result<Arc<[IpNet]>, Failure> {
         return Ok(known);
     }
     let ranges: Arc<[IpNet]> = read_ranges(server, &page.entries)?.into();
-    *server.ranges.0.lock().expect("no panic while it is held") = (page.entries, ranges.clone());
+    *server.ranges.0.lock().expect("no panic while it is held") =
+        Known { entries: page.entries, ranges: ranges.clone() };
     Ok(ranges)
 }
 

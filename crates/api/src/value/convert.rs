@@ -108,6 +108,19 @@ impl From<serde_json::Value> for Value {
     }
 }
 
+impl From<Value> for serde_json::Value {
+    fn from(value: Value) -> serde_json::Value {
+        match value {
+            Value::Null => serde_json::Value::Null,
+            Value::Bool(value) => serde_json::Value::Bool(value),
+            Value::Number(number) => serde_json::Value::Number(number),
+            Value::String(text) => serde_json::Value::String(text),
+            Value::Array(list) => list.into_iter().map(serde_json::Value::from).collect(),
+            Value::Object(map) => map.into_iter().map(|(name, value)| (name, serde_json::Value::from(value))).collect(),
+        }
+    }
+}
+
 impl PartialEq<str> for Value {
     fn eq(&self, other: &str) -> bool {
         self.as_str() == Some(other)

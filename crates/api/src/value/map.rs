@@ -22,6 +22,7 @@ pub enum Key {
 pub struct Map {
     fields: Vec<(Key, Value)>,
     /// Where each field is, once there are many: strangers choose how many there are.
+    #[expect(clippy::box_collection, reason = "rarely there, and every value would be as large as it")]
     places: Option<Box<HashMap<Key, usize>>>,
 }
 

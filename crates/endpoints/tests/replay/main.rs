@@ -52,7 +52,7 @@ fn scenarios() -> PathBuf {
 }
 
 fn is_ours(step: &Value) -> bool {
-    let foreign = |what: &&str| step.at("observe").get(*what).is_some();
+    let foreign = |what: &&str| step.at("observe").get(what).is_some();
     !FOREIGN_OPS.contains(&step.text("op")) && !FOREIGN_SIGHTS.iter().any(foreign)
 }
 
