@@ -95,7 +95,7 @@ fn changed(body: &Value, saved: &HashMap<String, Value>) -> Option<Value> {
         let (parent, last) = pointer.rsplit_once('/')?;
         match value.pointer_mut(parent)? {
             Value::Array(items) => *items.get_mut(last.parse::<usize>().ok()?)? = set,
-            parent => parent.set(&last.replace("~1", "/"), set),
+            parent => parent.set(last.replace("~1", "/"), set),
         }
     }
     Some(value)
