@@ -23,12 +23,15 @@ struct Options {
     /// How many Services make the full store.
     #[arg(long, default_value_t = 10_000)]
     services: usize,
+    /// Measure only creates, with so many clients, for all of the seconds: the load to look at with a profiler.
+    #[arg(long)]
+    creates: Option<usize>,
 }
 
 fn main() -> anyhow::Result<()> {
     let options = Options::parse();
     process::pin_self(CLIENT_CORE)?;
-    let plan = measure::Plan { seconds: options.seconds, services: options.services };
+    let plan = measure::Plan { seconds: options.seconds, services: options.services, creates: options.creates };
     println!("server on core {SERVER_CORE}, {} s a phase, {} Services when full", plan.seconds, plan.services);
     let ours = measured(server::Server::fairlead(&options.fairlead)?, &plan)?;
     let peer = match server::Peer::from_environment() {

@@ -17,6 +17,8 @@ pub(crate) struct Plan {
     pub(crate) seconds: u64,
     /// Services in the full store.
     pub(crate) services: usize,
+    /// Nothing but creates, with so many clients.
+    pub(crate) creates: Option<usize>,
 }
 
 /// Everything, on a server that has just started.
@@ -27,6 +29,10 @@ pub(crate) fn all(server: &Server, plan: &Plan) -> anyhow::Result<Vec<Figure>> {
     thread::sleep(Duration::from_secs(1));
     bench.note_memory("memory, empty")?;
     bench.client()?.expect("POST", "/api/v1/namespaces", NAMESPACE.as_bytes())?;
+    if let Some(clients) = plan.creates {
+        bench.creates(&format!("creates, {clients} clients"), "c", clients, MOST_ADDRESSES)?;
+        return Ok(bench.figures);
+    }
     for clients in [1, 16, 64] {
         bench.creates(&format!("creates, {clients} clients"), &format!("c{clients}"), clients, MOST_CREATES)?;
         bench.client()?.expect("DELETE", SERVICES, b"")?;
@@ -61,6 +67,9 @@ const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/bench/endpointslices"
 /// Creates of one phase: the store stays nearly empty, and the range of addresses lasts.
 const MOST_CREATES: usize = 5_000;
 const MOST_CREATES_FULL: usize = 1_000;
+
+/// Creates that the range of addresses lasts for.
+const MOST_ADDRESSES: usize = 60_000;
 
 /// The smaller of the two lists.
 const FEW: usize = 1_000;

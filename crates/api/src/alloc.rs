@@ -3,8 +3,8 @@
 
 use std::net::IpAddr;
 
+use crate::value::Value;
 use ipnet::IpNet;
-use serde_json::Value;
 
 use crate::kinds::service::spec;
 use crate::status::Subject;
@@ -173,7 +173,7 @@ fn normalize(service: &mut Value, old: Option<&Value>) {
 }
 
 /// Sets a field of a spec, in its place.
-fn put(spec: &mut Value, name: &str, value: impl Into<Value>) {
+fn put(spec: &mut Value, name: &'static str, value: impl Into<Value>) {
     crate::schema::core::SERVICE_SPEC.place(spec, name, value);
 }
 

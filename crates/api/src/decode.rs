@@ -1,7 +1,7 @@
 //! Turns JSON from outside into the canonical form of a type: known fields only, in the type's order, zero values as
 //! the type writes them. What does not fit the type is an error; what the type does not know is reported.
 
-use serde_json::{Map, Value};
+use crate::value::{Key, Map, Value};
 use thiserror::Error;
 
 use crate::golang;
@@ -46,7 +46,7 @@ struct Decoder<'a> {
 }
 
 enum Step {
-    Field(String),
+    Field(Key),
     Index(usize),
 }
 
@@ -57,11 +57,11 @@ impl Decoder<'_> {
             for name in ["kind", "apiVersion"] {
                 match map.shift_remove(name) {
                     Some(Value::String(text)) if !text.is_empty() => {
-                        out.insert(name.to_owned(), text.into());
+                        out.insert(name, text.into());
                     }
                     None | Some(Value::Null | Value::String(_)) => {}
                     Some(other) => {
-                        self.path.push(Step::Field(name.to_owned()));
+                        self.path.push(Step::Field(name.into()));
                         self.mismatch(&other, of, "string");
                         self.path.pop();
                     }
@@ -72,7 +72,7 @@ impl Decoder<'_> {
         Value::Object(out)
     }
 
-    fn object_into(&mut self, of: &'static Struct, value: Value, out: &mut Map<String, Value>, outer: &'static Struct) {
+    fn object_into(&mut self, of: &'static Struct, value: Value, out: &mut Map, outer: &'static Struct) {
         let map = match value {
             Value::Object(map) => map,
             Value::Null => Map::new(),
@@ -89,7 +89,7 @@ impl Decoder<'_> {
                 self.path.pop();
                 continue;
             };
-            self.path.push(Step::Field(name));
+            self.path.push(Step::Field(field.name.into()));
             let value = self.value(&field.shape, value, of);
             self.path.pop();
             given.push((field, value));
@@ -98,7 +98,7 @@ impl Decoder<'_> {
     }
 
     /// Writes the fields in the type's order.
-    fn write(&mut self, of: &'static Struct, given: &mut Vec<(*const Field, Value)>, out: &mut Map<String, Value>) {
+    fn write(&mut self, of: &'static Struct, given: &mut Vec<(*const Field, Value)>, out: &mut Map) {
         for field in of.fields {
             if let ("", Shape::Struct(inner)) = (field.name, &field.shape) {
                 self.write(inner, given, out);
@@ -107,7 +107,7 @@ impl Decoder<'_> {
             let at = given.iter().position(|(known, _)| std::ptr::eq(*known, field));
             let value = at.map_or(Value::Null, |at| given.swap_remove(at).1);
             if let Some(value) = self.presented(field, value) {
-                out.insert(field.name.to_owned(), value);
+                out.insert(field.name, value);
             }
         }
     }
@@ -187,8 +187,8 @@ impl Decoder<'_> {
     }
 
     /// Maps are written with sorted keys.
-    fn map(&mut self, item: &'static Shape, map: Map<String, Value>, of: &'static Struct) -> Value {
-        let mut entries: Vec<(String, Value)> = map.into_iter().collect();
+    fn map(&mut self, item: &'static Shape, map: Map, of: &'static Struct) -> Value {
+        let mut entries: Vec<(Key, Value)> = map.into_iter().collect();
         for (_, value) in &mut entries {
             let taken = value.take();
             *value = if taken.is_null() { self.zero(item) } else { self.value(item, taken, of) };
@@ -294,7 +294,7 @@ impl Decoder<'_> {
     }
 }
 
-fn fits(n: &serde_json::Number, min: i64, max: i64) -> bool {
+fn fits(n: &crate::value::Number, min: i64, max: i64) -> bool {
     n.as_i64().is_some_and(|n| (min..=max).contains(&n))
 }
 

@@ -1,9 +1,9 @@
 //! What the server says about itself: which groups, versions and resources there are, in the legacy form (one document
 //! a version) and the aggregated one (all at once), and `/version`. Keys stand in the reference server's order.
 
+use crate::value::{Map, Value, json};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Map, Value, json};
 
 use crate::Kind;
 use crate::kinds::{Subresource, Verb};
@@ -33,7 +33,7 @@ pub fn groups(kinds: &[&'static Kind]) -> Value {
 pub fn group(kinds: &[&'static Kind], name: &str) -> Option<Value> {
     let name = group_names(kinds).into_iter().find(|known| *known == name)?;
     let mut out = json!({"kind": "APIGroup", "apiVersion": "v1"});
-    out.as_object_mut()?.append(&mut summary(kinds, name));
+    out.as_object_mut()?.extend(summary(kinds, name));
     Some(out)
 }
 
@@ -129,7 +129,7 @@ fn maturity(version: &str) -> (u8, u32, u32) {
     (2, text.parse().unwrap_or(0), 0)
 }
 
-fn summary(kinds: &[&'static Kind], group: &'static str) -> Map<String, Value> {
+fn summary(kinds: &[&'static Kind], group: &'static str) -> Map {
     let versions: Vec<Value> = versions(kinds, group)
         .into_iter()
         .map(|version| json!({"groupVersion": group_version(group, version), "version": version}))

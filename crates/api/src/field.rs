@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde_json::Value;
+use crate::value::{Key, Value};
 
 use crate::golang;
 
@@ -17,7 +17,7 @@ impl Path {
     }
     /// A field of this one.
     pub fn child(&self, name: &str) -> Path {
-        if self.0.is_empty() { Path(name.to_owned()) } else { Path(format!("{}.{name}", self.0)) }
+        if self.0.is_empty() { Path(name.to_owned()) } else { Path([&self.0, ".", name].concat()) }
     }
     /// An element of this list.
     pub fn index(&self, index: usize) -> Path {
@@ -25,7 +25,7 @@ impl Path {
     }
     /// An entry of this map.
     pub fn key(&self, key: &str) -> Path {
-        Path(format!("{}[{key}]", self.0))
+        Path([&self.0, "[", key, "]"].concat())
     }
 }
 
@@ -182,6 +182,11 @@ impl Shown for String {
     }
 }
 impl Shown for &String {
+    fn shown(&self) -> String {
+        golang::quote(self)
+    }
+}
+impl Shown for &Key {
     fn shown(&self) -> String {
         golang::quote(self)
     }

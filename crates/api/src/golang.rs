@@ -1,6 +1,6 @@
 //! How the reference server prints values in its messages. Clients and people compare those messages, so ours read the same.
 
-use serde_json::Value;
+use crate::value::Value;
 
 /// A string in double quotes with Go's escapes (`strconv.Quote`).
 pub fn quote(text: &str) -> String {

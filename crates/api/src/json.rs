@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::fmt;
 
+use crate::value::{Map, Number, Value};
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Number, Value};
 
 /// A parsed body.
 #[derive(Debug, PartialEq)]

@@ -1,7 +1,7 @@
 //! The table of kinds: what is served where, and which rules hold for it. Adding a kind is one entry here plus its
 //! rules in a file of its own under `kinds/`.
 
-use serde_json::Value;
+use crate::value::Value;
 
 use crate::Settings;
 use crate::field::FieldErrors;

@@ -25,6 +25,7 @@ pub mod settings;
 pub mod source;
 pub mod status;
 pub mod validation;
+pub mod value;
 pub mod view;
 
 pub use field::{FieldError, Path};
@@ -32,3 +33,4 @@ pub use kinds::Kind;
 pub use look::Look;
 pub use settings::Settings;
 pub use status::Failure;
+pub use value::Value;

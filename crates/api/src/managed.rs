@@ -5,7 +5,9 @@
 //! apply it calls [`apply`] with the live object, decodes the result, sets defaults and goes on as for an update, without
 //! calling [`update`]. At the end of every write to an existing object it calls [`keep_times`].
 
-use serde_json::{Map, Value};
+use std::sync::LazyLock;
+
+use crate::value::{Map, Value};
 
 use crate::Failure;
 use crate::Look;
@@ -124,7 +126,7 @@ fn before<'a>(stored: &'a [Value], sent: &'a [Value]) -> Vec<Entry<'a>> {
 fn record<'a>(of: &'static Struct, change: Change<'a>, entries: &mut Vec<Entry<'a>>, writer: Writer<'a>) {
     release(of, &change, entries, writer);
     let mut taken = change.changed;
-    taken.subtract(&unowned());
+    taken.subtract(&UNOWNED);
     if !taken.is_empty() {
         let id = Id::of_update(writer);
         let time = Some(writer.now.into());
@@ -155,25 +157,29 @@ fn release(of: &'static Struct, change: &Change<'_>, entries: &mut Vec<Entry<'_>
 fn changes<'a>(of: &'static Struct, old: &'a Value, new: &'a Value, writer: Writer<'_>) -> Change<'a> {
     let mut change = compare(of, old, new);
     let untouchable = untouchable(of, writer.subresource);
-    change.changed.subtract_trees(&untouchable);
-    change.removed.subtract_trees(&untouchable);
+    change.changed.subtract_trees(untouchable);
+    change.removed.subtract_trees(untouchable);
     change
 }
 
 /// Fields that a write to this resource or subresource never changes, whatever the client sends.
-fn untouchable(of: &'static Struct, subresource: &str) -> Set<'static> {
+fn untouchable(of: &'static Struct, subresource: &str) -> &'static Set<'static> {
+    static OF_OBJECT: LazyLock<Set<'static>> = LazyLock::new(|| Set::of_fields(&[&["status"]]));
+    static OF_STATUS: LazyLock<Set<'static>> = LazyLock::new(|| Set::of_fields(&[&["spec"]]));
+    static OF_POD_STATUS: LazyLock<Set<'static>> = LazyLock::new(|| {
+        Set::of_fields(&[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]])
+    });
+    static OF_RANGE_STATUS: LazyLock<Set<'static>> = LazyLock::new(|| Set::of_fields(&[&["metadata"], &["spec"]]));
     match (subresource, of.name) {
-        ("status", "Pod") => {
-            Set::of_fields(&[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]])
-        }
-        ("status", "ServiceCIDR") => Set::of_fields(&[&["metadata"], &["spec"]]),
-        ("status", _) => Set::of_fields(&[&["spec"]]),
-        _ => Set::of_fields(&[&["status"]]),
+        ("status", "Pod") => &OF_POD_STATUS,
+        ("status", "ServiceCIDR") => &OF_RANGE_STATUS,
+        ("status", _) => &OF_STATUS,
+        _ => &OF_OBJECT,
     }
 }
 
 /// Fields that name the object or are the server's; they have no manager.
-fn unowned() -> Set<'static> {
+static UNOWNED: LazyLock<Set<'static>> = LazyLock::new(|| {
     Set::of_fields(&[
         &["apiVersion"],
         &["kind"],
@@ -188,7 +194,7 @@ fn unowned() -> Set<'static> {
         &["metadata", "managedFields"],
         &["metadata", "resourceVersion"],
     ])
-}
+});
 
 /// The object before it is created: no fields but the structs that are always there.
 fn empty(of: &'static Struct) -> Value {
@@ -209,7 +215,7 @@ fn take_list(object: &mut Value) -> Vec<Value> {
 fn put_list(object: &mut Value, list: Vec<Value>) {
     take_list(object);
     if !list.is_empty() {
-        object.map_mut("metadata").insert("managedFields".to_owned(), Value::Array(list));
+        object.map_mut("metadata").insert("managedFields", Value::Array(list));
     }
 }
 

@@ -1,6 +1,6 @@
 //! `metadata`, which every object has: its rules on create and update, and the shapes names may have.
 
-use serde_json::Value;
+use crate::value::Value;
 
 use crate::field::{FieldError, FieldErrors, Path, invalid};
 use crate::names::Reasons;
@@ -106,7 +106,7 @@ pub fn keep_for_status(object: &mut Value, old: &Value) {
     let metadata = object.map_mut("metadata");
     for name in OF_OLD {
         match old.get(name) {
-            Some(value) => metadata.insert(name.to_owned(), value.clone()),
+            Some(value) => metadata.insert(name, value.clone()),
             None => metadata.shift_remove(name),
         };
     }

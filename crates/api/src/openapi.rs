@@ -2,7 +2,7 @@
 //! and validation, version 2 (one document, also as protobuf) for what kubectl still asks there. All of it follows from the
 //! kinds table and the schema tables; the texts are in [`descriptions`].
 
-use serde_json::{Map, Value, json};
+use crate::value::{Map, Value, json};
 
 use crate::Kind;
 use crate::discovery::{KUBERNETES, fingerprint, group_names, versions};
@@ -103,7 +103,7 @@ fn group_versions(kinds: &[&'static Kind]) -> Vec<(&'static str, &'static str)> 
 }
 
 /// The types of these kinds and all that they reach. `all` says in which groups the types of the protocol are at home.
-fn schemas(dialect: Dialect, here: &[&'static Kind], all: &[&'static Kind], open: &[Gate]) -> Map<String, Value> {
+fn schemas(dialect: Dialect, here: &[&'static Kind], all: &[&'static Kind], open: &[Gate]) -> Map {
     let mut out = Schemas::new(dialect, open);
     for kind in here {
         out.object(kind.schema, &[gvk(kind.group, kind.version, kind.kind)]);

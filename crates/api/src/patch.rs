@@ -3,7 +3,7 @@
 //! result. The server decodes it (a failure of that is [`Patched::undecodable`]), sets defaults, calls
 //! [`crate::managed::update`], compares name, namespace and uid with the URL and the stored object, and goes on as for an update.
 
-use serde_json::Value;
+use crate::value::Value;
 
 use crate::field::{FieldError, Path};
 use crate::json::{Parsed, parse};
@@ -105,7 +105,7 @@ fn undecoded(why: String) -> Failure {
 /// A patch that is well-formed but cannot be applied. Why is not told.
 fn rejected() -> Failure {
     let message = "the server rejected our request due to an error in our request";
-    Failure::new(422, "Invalid", message).with(serde_json::Map::new())
+    Failure::new(422, "Invalid", message).with(crate::value::Map::new())
 }
 
 fn not_an_object(value: &Value) -> String {

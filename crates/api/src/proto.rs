@@ -1,7 +1,7 @@
 //! Kubernetes' protobuf encoding, driven by the schema tables: what client-go sends and what kube-apiserver stores.
 //! `wire` knows the bytes, `reading` and `writing` how each shape of the schema is laid out in them.
 
-use serde_json::{Value, json};
+use crate::value::{Value, json};
 use thiserror::Error;
 
 use crate::schema::{Struct, meta};

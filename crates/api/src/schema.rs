@@ -1,7 +1,7 @@
 //! The fields of every type we serve, as data: JSON name, protobuf number, type, how lists and maps merge. Decoding,
 //! protobuf, patches, server-side apply and OpenAPI all read these tables, so a field is described once.
 
-use serde_json::{Map, Value};
+use crate::value::{Map, Value};
 
 pub mod authentication;
 pub mod authorization;
@@ -97,6 +97,15 @@ pub enum Shape {
 }
 
 impl Shape {
+    fn is_arranged(&self, value: &Value) -> bool {
+        match (self, value) {
+            (Shape::Struct(of), value) => of.is_arranged(value),
+            (Shape::List(item), Value::Array(items)) => items.iter().all(|value| item.is_arranged(value)),
+            (Shape::Map(item), Value::Object(map)) => map.values().all(|value| item.is_arranged(value)),
+            _ => true,
+        }
+    }
+
     fn arrange(&self, value: &mut Value) {
         match (self, value) {
             (Shape::Struct(of), value) => of.arrange(value),
@@ -147,6 +156,27 @@ pub enum Strategic {
 /// A plain string.
 pub const TEXT: Shape = Shape::Text("string");
 
+/// The fields of a type in their order, those of inlined structs in their places.
+struct Fields {
+    left: Vec<std::slice::Iter<'static, Field>>,
+}
+
+impl Iterator for Fields {
+    type Item = &'static Field;
+
+    fn next(&mut self) -> Option<&'static Field> {
+        loop {
+            match self.left.last_mut()?.next() {
+                None => {
+                    self.left.pop();
+                }
+                Some(Field { name: "", shape: Shape::Struct(inner), .. }) => self.left.push(inner.fields.iter()),
+                Some(field) => return Some(field),
+            }
+        }
+    }
+}
+
 impl Struct {
     /// The field of that JSON name, looked for in inlined structs too.
     pub fn field(&self, name: &str) -> Option<&'static Field> {
@@ -158,7 +188,7 @@ impl Struct {
     }
 
     /// Sets a field of an object of this type and keeps the type's order, in which the object already is. Null removes.
-    pub fn place(&self, object: &mut Value, name: &str, value: impl Into<Value>) {
+    pub fn place(&self, object: &mut Value, name: &'static str, value: impl Into<Value>) {
         let Some(map) = object.as_object_mut() else {
             return;
         };
@@ -172,20 +202,23 @@ impl Struct {
                     let before = self.fields.iter().take_while(|field| field.name != name);
                     let last = before.filter_map(|field| map.keys().position(|key| key == field.name)).max();
                     let at = last.map_or_else(|| self.head(map), |last| last + 1);
-                    map.shift_insert(at, name.to_owned(), value);
+                    map.shift_insert(at, name, value);
                 }
             },
         }
     }
 
     /// How many keys stand before the fields of the type: `kind` and `apiVersion` of a whole object.
-    fn head(&self, map: &Map<String, Value>) -> usize {
+    fn head(&self, map: &Map) -> usize {
         map.keys().take_while(|key| self.field(key).is_none()).count()
     }
 
     /// Puts the fields of a value of this type, and of all within it, into the type's order. Keys the type does not know come
     /// first, which leaves `kind` and `apiVersion` on top.
     pub fn arrange(&self, value: &mut Value) {
+        if self.is_arranged(value) {
+            return;
+        }
         let Some(map) = value.as_object_mut() else { return };
         let mut arranged = Map::with_capacity(map.len());
         for (key, value) in map.iter_mut().filter(|(key, _)| self.field(key).is_none()) {
@@ -195,14 +228,25 @@ impl Struct {
         *map = arranged;
     }
 
-    fn arrange_into(&self, map: &mut Map<String, Value>, arranged: &mut Map<String, Value>) {
+    /// Whether the fields of a value of this type, and of all within it, are in the type's order.
+    fn is_arranged(&self, value: &Value) -> bool {
+        let Some(map) = value.as_object() else { return true };
+        let mut fields = Fields { left: vec![self.fields.iter()] };
+        let known = map.iter().skip_while(|(key, _)| self.field(key).is_none());
+        known.into_iter().all(|(key, value)| {
+            let field = fields.find(|field| *key == field.name);
+            field.is_some_and(|field| field.shape.is_arranged(value))
+        })
+    }
+
+    fn arrange_into(&self, map: &mut Map, arranged: &mut Map) {
         for field in self.fields {
             if let ("", Shape::Struct(inner)) = (field.name, &field.shape) {
                 inner.arrange_into(map, arranged);
             } else if let Some(value) = map.get_mut(field.name) {
                 let mut value = value.take();
                 field.shape.arrange(&mut value);
-                arranged.insert(field.name.to_owned(), value);
+                arranged.insert(field.name, value);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! A request that failed, as the API says it: a `Status` object with code, reason, message, details.
 
-use serde_json::{Map, Value, json};
+use crate::value::{Map, Value, json};
 
 use crate::field::{FieldError, FieldErrors};
 use crate::golang;
@@ -33,7 +33,7 @@ impl Subject<'_> {
     fn qualified(&self) -> String {
         if self.group.is_empty() { self.kind.to_owned() } else { format!("{}.{}", self.kind, self.group) }
     }
-    fn details(&self) -> Map<String, Value> {
+    fn details(&self) -> Map {
         let mut details = Map::new();
         for (key, value) in [("name", self.name), ("group", self.group), ("kind", self.kind)] {
             if !value.is_empty() {
@@ -87,7 +87,7 @@ impl Failure {
         let causes: Vec<Value> =
             errors.iter().map(|e| json!({"reason": e.reason(), "message": e.body(), "field": e.field})).collect();
         let mut details = subject.details();
-        details.insert("causes".to_owned(), causes.into());
+        details.insert("causes", causes.into());
         Failure::new(
             422,
             "Invalid",
@@ -107,7 +107,7 @@ impl Failure {
         }
     }
     /// The same failure with these details.
-    pub fn with(mut self, details: Map<String, Value>) -> Failure {
+    pub fn with(mut self, details: Map) -> Failure {
         self.details = Some(Value::Object(details));
         self
     }

@@ -1,7 +1,7 @@
 //! Everything that is wrong with an object: the rules every object follows and those of its kind, in the order in which
 //! they are told. Objects come defaulted and prepared (see [`crate::kinds::Rules`]), in the form the kind is stored in.
 
-use serde_json::Value;
+use crate::value::Value;
 
 use crate::field::FieldErrors;
 use crate::meta::{self, Check};

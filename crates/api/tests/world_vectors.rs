@@ -10,8 +10,8 @@ use std::path::Path;
 
 use fairlead_api::kinds::{self, Kind, pod};
 use fairlead_api::status::Subject;
+use fairlead_api::value::{Map, Value, json};
 use fairlead_api::{Failure, Look, Settings, decode};
-use serde_json::{Map, Value, json};
 
 #[test]
 fn recorded_requests_get_the_recorded_answers() {
@@ -128,7 +128,7 @@ impl World {
         for (pointer, value) in body.map("set").into_iter().flatten() {
             let (parent, key) = pointer.rsplit_once('/').expect("a pointer has a slash");
             if let Some(place) = object.pointer_mut(parent) {
-                place.set(key, value.clone());
+                place.set(key.to_string(), value.clone());
             }
         }
         object
@@ -277,7 +277,7 @@ fn compare(answer: &Result<Value, Failure>, expect: &Value) -> Played {
 /// The parts of an object that these rules decide, with times set to a placeholder.
 fn bare(object: &Value) -> Value {
     let mut bare = object.clone();
-    let metadata: Map<String, Value> = object
+    let metadata: Map = object
         .map("metadata")
         .into_iter()
         .flatten()

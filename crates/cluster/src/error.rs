@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use fairlead_api::Value;
 use fairlead_api::{Failure, Look};
-use serde_json::Value;
 use thiserror::Error;
 
 #[cfg(test)]

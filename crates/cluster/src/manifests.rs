@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use fairlead_api::Value;
 use fairlead_api::selector::{FieldSelector, LabelSelector};
 use fairlead_api::source::{Event, Key, Later, List, Object, Selection, Source, Watch};
 use fairlead_api::status::Subject;
 use fairlead_api::{Failure, Kind, Look, Settings, decode, kinds};
 use http::{Method, Request, Response};
 use http_body_util::Full;
-use serde_json::Value;
 
 use crate::request::path;
 use crate::{OpenError, Requests, boxed};

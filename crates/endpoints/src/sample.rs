@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use fairlead_api::value::{Value, json};
 use fairlead_api::view::{EndpointAddress, EndpointSlice, EndpointSubset, Endpoints, Node, Pod, Service};
-use serde_json::{Value, json};
 
 use crate::hints::{Hinted, Zones};
 use crate::slices::{self, Outcome};
@@ -44,7 +44,7 @@ pub(crate) fn over<T: serde::de::DeserializeOwned>(mut usual: Value, fields: &st
         let fields: Value = serde_saphyr::from_str(fields).expect("YAML");
         usual = fairlead_api::patch::merge(&usual, fields.to_string().as_bytes()).expect("an object").value;
     }
-    serde_json::from_value(usual).expect("can be viewed")
+    serde_json::from_str(&usual.to_string()).expect("can be viewed")
 }
 
 /// What a Service, its Pods and the Nodes are, and the slices and Endpoints written so far.

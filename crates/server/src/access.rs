@@ -3,12 +3,12 @@
 use std::sync::{Arc, RwLock, Weak};
 use std::time::Duration;
 
+use fairlead_api::value::Value;
 use fairlead_api::{Failure, Kind, kinds};
 use fairlead_store::{Backend, Event, Range, Revision};
 use futures_util::future::BoxFuture;
 use http::request::Parts;
 use jiff::Timestamp;
-use serde_json::Value;
 
 use crate::auth::rbac::{self, Attributes, Decision, Policy, Target as About};
 use crate::auth::{Authenticator, Objects, User, impersonation};
@@ -120,7 +120,7 @@ impl Access {
     /// The status of a SelfSubjectRulesReview.
     pub(crate) fn rules_review(&self, user: &User, namespace: &str) -> Value {
         if self.authorization == Authorization::AlwaysAllow {
-            return serde_json::json!({
+            return fairlead_api::json!({
                 "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
                 "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
                 "incomplete": false,

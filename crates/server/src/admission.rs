@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
+use fairlead_api::value::Value;
 use fairlead_api::{Kind, Look};
 use ipnet::IpNet;
-use serde_json::Value;
 
 /// Restrictions, all off by default.
 #[derive(Debug, Clone, Default)]
@@ -39,7 +39,7 @@ pub(crate) fn admit(rules: &Admission, kind: &Kind, object: &Value, old: Option<
 mod tests {
     use super::*;
     use fairlead_api::kinds;
-    use serde_json::json;
+    use fairlead_api::value::json;
 
     #[track_caller]
     fn check(rules: &Admission, new: &[&str], old: &[&str], admitted: bool) {

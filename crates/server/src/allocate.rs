@@ -3,14 +3,14 @@
 
 use std::collections::HashSet;
 use std::net::IpAddr;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use fairlead_api::alloc::{self, Ledger, NodePorts};
+use fairlead_api::value::Value;
 use fairlead_api::{Failure, Kind, Look, kinds};
 use fairlead_store::{Backend, Entry, Error as StoreError, Event, Guard, Range, Revision, Write};
 use ipnet::IpNet;
-use serde_json::Value;
 use tokio::sync::OwnedMutexGuard;
 
 use crate::read::unavailable;
@@ -55,6 +55,11 @@ pub(crate) async fn begin(
         &exact,
     )
     .await
+}
+
+/// The part of a new object that [`begin`] changes, as the client asked for it: another attempt begins with that.
+pub(crate) fn asked(kind: &'static Kind, object: &Value) -> Option<Value> {
+    (kind.resource == "services").then(|| object.at("spec").clone())
 }
 
 /// Gives back what a deleted Service had.
@@ -161,12 +166,42 @@ async fn requested(server: &Inner, service: &Value) -> Result<Vec<(IpAddr, bool)
     Ok(found)
 }
 
-/// The ranges of all ServiceCIDRs that are ready, the server's own first.
-async fn ranges(server: &Inner) -> Result<Vec<IpNet>, Failure> {
+/// The ranges of the ServiceCIDRs as they were read last, and the objects they were read from.
+#[derive(Debug, Default)]
+pub(crate) struct KnownRanges(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    entries: Vec<Arc<Entry>>,
+    ranges: Arc<[IpNet]>,
+}
+
+impl KnownRanges {
+    /// The ranges, if they were read from exactly these objects.
+    fn of(&self, entries: &[Arc<Entry>]) -> Option<Arc<[IpNet]>> {
+        let known = self.0.lock().expect("no panic while it is held");
+        let same = |(a, b): (&Arc<Entry>, &Arc<Entry>)| a.key == b.key && a.revision == b.revision;
+        let unchanged = known.entries.len() == entries.len() && known.entries.iter().zip(entries).all(same);
+        unchanged.then(|| known.ranges.clone())
+    }
+}
+
+/// The ranges of all ServiceCIDRs that are ready, the server's own first. Read again only when one of them has changed.
+async fn ranges(server: &Inner) -> Result<Arc<[IpNet]>, Failure> {
     let range = Range { prefix: object::prefix(&kinds::SERVICE_CIDR, "").into(), ..Range::default() };
     let page = server.store.range(range).await.map_err(unavailable)?;
+    if let Some(known) = server.ranges.of(&page.entries) {
+        return Ok(known);
+    }
+    let ranges: Arc<[IpNet]> = read_ranges(server, &page.entries)?.into();
+    *server.ranges.0.lock().expect("no panic while it is held") =
+        Known { entries: page.entries, ranges: ranges.clone() };
+    Ok(ranges)
+}
+
+fn read_ranges(server: &Inner, entries: &[Arc<Entry>]) -> Result<Vec<IpNet>, Failure> {
     let mut ranges: Vec<IpNet> = Vec::new();
-    for entry in &page.entries {
+    for entry in entries {
         let cidr = object::load(&kinds::SERVICE_CIDR, entry)?;
         if is_ready(&cidr) {
             ranges.extend(cidr.at("spec").texts("cidrs").into_iter().filter_map(|text| text.parse::<IpNet>().ok()));

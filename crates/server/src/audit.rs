@@ -9,8 +9,8 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use fairlead_api::value::{Value, json};
 use jiff::Timestamp;
-use serde_json::{Value, json};
 
 use crate::auth::User;
 use file::Log;

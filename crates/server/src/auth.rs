@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use fairlead_api::value::{Value, json};
 use fairlead_api::{Failure, Kind};
 use futures_util::future::BoxFuture;
 use http::request::Parts;
 use http::{HeaderMap, header};
 use jiff::Timestamp;
-use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::serve::Connection;

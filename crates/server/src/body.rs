@@ -2,8 +2,8 @@
 
 use fairlead_api::decode::{self, Decoded};
 use fairlead_api::schema::Struct;
+use fairlead_api::value::Value;
 use fairlead_api::{Failure, Kind, Look, Settings, json, kinds, managed, proto};
-use serde_json::Value;
 
 use crate::options::FieldValidation;
 
@@ -78,7 +78,7 @@ pub(crate) fn decode(
 /// The wish to empty managedFields, which decoding would lose.
 fn managed_reset(value: &Value) -> Option<Value> {
     let list = value.at("metadata").at("managedFields");
-    list.as_array().is_some_and(Vec::is_empty).then(|| serde_json::json!({"metadata": {"managedFields": []}}))
+    list.as_array().is_some_and(Vec::is_empty).then(|| fairlead_api::json!({"metadata": {"managedFields": []}}))
 }
 
 /// Everything a strict reader objects to, in one line; YAML's own complaints come first, together.
@@ -110,7 +110,7 @@ fn from_yaml(body: &[u8], expected: &Expected) -> Result<(Value, Vec<String>), F
 
 fn from_protobuf(body: &[u8], expected: &Expected) -> Result<Value, Failure> {
     let envelope = proto::unwrap(body).map_err(|e| unrecognized(expected, &e.to_string(), body))?;
-    let named = serde_json::json!({"apiVersion": envelope.api_version, "kind": envelope.kind});
+    let named = fairlead_api::json!({"apiVersion": envelope.api_version, "kind": envelope.kind});
     check_kind(&named, expected)?;
     let mut value =
         proto::read(expected.schema, envelope.raw).map_err(|e| cannot_be_handled(expected, &e.to_string()))?;
@@ -155,12 +155,12 @@ fn is_options(kind: &str, expected: &Expected) -> bool {
 
 /// Sets `kind` and `apiVersion`, first of all fields.
 pub(crate) fn set_type(value: &mut Value, expected: &Expected) {
-    let mut typed = serde_json::Map::new();
-    typed.insert("kind".to_owned(), expected.kind.into());
-    typed.insert("apiVersion".to_owned(), expected.api_version.clone().into());
-    if let Value::Object(map) = value.take() {
-        typed.extend(map.into_iter().filter(|(key, _)| key != "kind" && key != "apiVersion"));
-    }
+    let mut typed = match value.take() {
+        Value::Object(map) => map,
+        _ => fairlead_api::value::Map::new(),
+    };
+    typed.shift_insert(0, "kind", expected.kind.into());
+    typed.shift_insert(1, "apiVersion", expected.api_version.clone().into());
     *value = Value::Object(typed);
 }
 

@@ -1,9 +1,9 @@
 //! What every cluster has from its first moment: the namespaces, the default ServiceCIDR, and the `kubernetes` Service that
 //! leads to the API servers, the built-in roles. Made if missing, brought up to date if this server's address changed.
 
+use fairlead_api::value::{Value, json};
 use fairlead_api::{Failure, Kind, Look, kinds};
 use futures_util::future::{try_join, try_join_all};
-use serde_json::{Value, json};
 
 use crate::options::{FieldValidation, WriteOptions};
 use crate::route::Target;
@@ -100,7 +100,7 @@ async fn keep(server: &Inner, kind: &'static Kind, value: Value) -> Result<(), F
     let entry = read::find(&*server.store, &target).await?;
     let mut object = object::load(kind, &entry)?;
     for (name, content) in value.as_object().into_iter().flatten().filter(|(name, _)| *name != "metadata") {
-        object.set(name, content.clone());
+        object.set(name.clone(), content.clone());
     }
     // Without a condition: servers that start together write one after another.
     object.map_mut("metadata").shift_remove("resourceVersion");

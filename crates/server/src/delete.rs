@@ -5,9 +5,9 @@ use std::sync::Arc;
 use fairlead_api::field::{FieldErrors, Path};
 use fairlead_api::kinds::pod::Grace;
 use fairlead_api::status::Subject;
+use fairlead_api::value::{Value, json};
 use fairlead_api::{Failure, FieldError, Kind, Look, Settings, kinds, schema};
 use fairlead_store::{Entry, Guard, Outcome, Revision, Txn, Write};
-use serde_json::{Value, json};
 
 use crate::allocate::{self, Allocation};
 use crate::body::{self, Expected};
@@ -227,10 +227,10 @@ fn mark(object: &mut Value, grace: i64) {
         return;
     }
     let metadata = object.map_mut("metadata");
-    metadata.insert("deletionTimestamp".to_owned(), clock::in_seconds(grace).into());
-    metadata.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
+    metadata.insert("deletionTimestamp", clock::in_seconds(grace).into());
+    metadata.insert("deletionGracePeriodSeconds", grace.into());
     if let (false, Some(generation)) = (marked, metadata.get("generation").and_then(Value::as_i64)) {
-        metadata.insert("generation".to_owned(), (generation + 1).into());
+        metadata.insert("generation", (generation + 1).into());
     }
     write::arrange_metadata(object);
 }
@@ -249,7 +249,7 @@ fn set_finalizers(object: &mut Value, wanted: Option<Finalizer>) {
     if finalizers.is_empty() {
         metadata.shift_remove("finalizers");
     } else {
-        metadata.insert("finalizers".to_owned(), finalizers.into());
+        metadata.insert("finalizers", finalizers.into());
         write::arrange_metadata(object);
     }
 }

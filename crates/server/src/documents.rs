@@ -5,11 +5,11 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 use fairlead_api::schema::Gate;
+use fairlead_api::value::Value;
 use fairlead_api::{Failure, Kind, Settings, discovery, openapi};
 use http::header::{ACCEPT, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH};
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
-use serde_json::Value;
 
 use crate::options::Query;
 use crate::reply::{self, Body};
@@ -122,7 +122,7 @@ pub(crate) fn answer(server: &Inner, path: &str, parts: &Parts) -> Result<Respon
 
 /// We serve no kinds that are defined by objects.
 fn no_definitions() -> Value {
-    serde_json::json!({
+    fairlead_api::json!({
         "kind": "CustomResourceDefinitionList",
         "apiVersion": "apiextensions.k8s.io/v1",
         "metadata": {"resourceVersion": "1"},

@@ -112,6 +112,8 @@ pub(crate) struct Inner {
     pub(crate) metrics: metrics::Metrics,
     /// The cluster IPs in use.
     pub(crate) addresses: Arc<allocate::Addresses>,
+    /// The ranges they come from.
+    pub(crate) ranges: allocate::KnownRanges,
     /// Held while the node-port map is read and written, so that local writers do not defeat each other.
     pub(crate) node_ports: Arc<tokio::sync::Mutex<()>>,
     /// What looked leaked.
@@ -142,6 +144,7 @@ impl Server {
             options,
             kinds,
             metrics: metrics::Metrics::default(),
+            ranges: allocate::KnownRanges::default(),
             node_ports: Arc::default(),
             repair: repair::Repair::default(),
         };
@@ -399,8 +402,8 @@ impl Call<'_> {
 }
 
 /// The object of an audit event.
-fn audit_object(route: &Route) -> serde_json::Value {
-    let Route::Resource(target) = route else { return serde_json::Value::Null };
+fn audit_object(route: &Route) -> fairlead_api::value::Value {
+    let Route::Resource(target) = route else { return fairlead_api::value::Value::Null };
     let fields = [
         ("resource", target.kind.resource),
         ("namespace", target.namespace.as_str()),
@@ -410,7 +413,7 @@ fn audit_object(route: &Route) -> serde_json::Value {
         ("subresource", target.subresource.as_str()),
     ];
     let given = fields.into_iter().filter(|(_, value)| !value.is_empty());
-    given.map(|(name, value)| (name.to_owned(), value.into())).collect::<serde_json::Map<_, _>>().into()
+    given.map(|(name, value)| (name.to_owned(), value.into())).collect::<fairlead_api::value::Map>().into()
 }
 
 /// What a request does with its target.
@@ -526,7 +529,7 @@ async fn discard<B: http_body::Body<Data = Bytes>>(mut body: std::pin::Pin<&mut 
 /// 404 for a resource we do not know.
 pub(crate) fn unknown_resource() -> Failure {
     Failure {
-        details: Some(serde_json::json!({})),
+        details: Some(fairlead_api::json!({})),
         ..Failure::new(404, "NotFound", "the server could not find the requested resource")
     }
 }
@@ -534,13 +537,13 @@ pub(crate) fn unknown_resource() -> Failure {
 /// 504 for a request that took too long; whether it was carried out is not known.
 fn timed_out() -> Failure {
     let message = "Timeout: request did not complete within the allotted timeout";
-    Failure { details: Some(serde_json::json!({})), ..Failure::new(504, "Timeout", message) }
+    Failure { details: Some(fairlead_api::json!({})), ..Failure::new(504, "Timeout", message) }
 }
 
 /// 405.
 pub(crate) fn not_allowed() -> Failure {
     Failure {
-        details: Some(serde_json::json!({})),
+        details: Some(fairlead_api::json!({})),
         ..Failure::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
     }
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use fairlead_api::schema::{self, Struct};
+use fairlead_api::value::Value;
 use fairlead_api::{Failure, Kind, Look, decode, json, proto};
 use fairlead_store::{Draft, Entry, Index};
-use serde_json::Value;
 
 /// The key of an object. A namespaced kind always has a namespace here.
 pub(crate) fn key(kind: &'static Kind, namespace: &str, name: &str) -> Box<str> {
@@ -65,8 +65,7 @@ pub(crate) fn encode(object: &Value) -> Draft {
         if out.len() > 1 {
             out.push(b',');
         }
-        write(&mut out, &Value::String(name.clone()));
-        out.push(b':');
+        write_name(&mut out, name);
         match value {
             Value::Object(metadata) if name == "metadata" => gap = encode_metadata(&mut out, metadata),
             other => write(&mut out, other),
@@ -79,12 +78,11 @@ pub(crate) fn encode(object: &Value) -> Draft {
 /// Fields that stand before the resourceVersion.
 const BEFORE: [&str; 5] = ["name", "generateName", "namespace", "selfLink", "uid"];
 
-fn encode_metadata(out: &mut Vec<u8>, metadata: &serde_json::Map<String, Value>) -> usize {
+fn encode_metadata(out: &mut Vec<u8>, metadata: &fairlead_api::value::Map) -> usize {
     out.push(b'{');
     let before = metadata.iter().filter(|(name, _)| BEFORE.contains(&name.as_str()));
     for (name, value) in before {
-        write(out, &Value::String(name.clone()));
-        out.push(b':');
+        write_name(out, name);
         write(out, value);
         out.push(b',');
     }
@@ -98,8 +96,7 @@ fn encode_metadata(out: &mut Vec<u8>, metadata: &serde_json::Map<String, Value>)
         out.extend_from_slice(b"\"creationTimestamp\":null");
     }
     while let Some((name, value)) = rest.next() {
-        write(out, &Value::String(name.clone()));
-        out.push(b':');
+        write_name(out, name);
         write(out, value);
         if rest.peek().is_some() {
             out.push(b',');
@@ -107,6 +104,12 @@ fn encode_metadata(out: &mut Vec<u8>, metadata: &serde_json::Map<String, Value>)
     }
     out.push(b'}');
     gap
+}
+
+/// A field's name and the colon after it.
+fn write_name(out: &mut Vec<u8>, name: &str) {
+    serde_json::to_writer(&mut *out, name).expect("text and memory do not fail");
+    out.push(b':');
 }
 
 fn write(out: &mut Vec<u8>, value: &Value) {
@@ -121,6 +124,11 @@ pub(crate) fn load(kind: &Kind, entry: &Entry) -> Result<Value, Failure> {
         Some(conversion) => (conversion.load)(&value),
         None => value,
     })
+}
+
+/// Whether a stored object may be on its way out. If its text does not speak of it, it is not.
+pub(crate) fn may_be_leaving(entry: &Entry) -> bool {
+    std::str::from_utf8(&entry.json).map_or(true, |text| text.contains("\"deletionTimestamp\""))
 }
 
 /// A stored object as text of the kind asked for: without work, if it is stored as that kind.
@@ -184,8 +192,8 @@ fn schema_of(key: &str) -> Option<(&'static Struct, &'static str, String)> {
 mod tests {
     use super::*;
     use fairlead_api::kinds;
+    use fairlead_api::value::json;
     use fairlead_store::Revision;
-    use serde_json::json;
 
     #[test]
     fn the_resource_version_stands_after_the_uid() {

@@ -167,7 +167,7 @@ pub(crate) fn dry_run_errors(values: &[&str]) -> FieldErrors {
     if values.iter().all(|value| *value == "All") {
         return FieldErrors::new();
     }
-    let shown = serde_json::Value::from(values.iter().map(|v| (*v).to_owned()).collect::<Vec<_>>());
+    let shown = fairlead_api::value::Value::from(values.iter().map(|v| (*v).to_owned()).collect::<Vec<_>>());
     vec![FieldError::not_supported(&Path::new("dryRun"), &shown, &["All"])]
 }
 

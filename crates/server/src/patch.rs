@@ -1,8 +1,8 @@
 //! PATCH: picks the kind of patch, applies it to the stored object, and hands the result to the write path.
 
 use fairlead_api::managed::{self, Writer};
+use fairlead_api::value::Value;
 use fairlead_api::{Failure, Kind, Look, Settings, decode, patch};
-use serde_json::Value;
 
 use crate::options::{FieldValidation, Query, WriteKind, WriteOptions};
 use crate::reply::Reply;
@@ -140,7 +140,7 @@ fn parse_config(bytes: &[u8]) -> Result<Value, Failure> {
     let decoding = |why: String| Failure::bad_request(format!("error decoding YAML: {why}"));
     let parsed = yaml::parse(bytes).map_err(|why| decoding(format!("error converting YAML to JSON: yaml: {why}")))?;
     match parsed.value {
-        Value::Null => Ok(Value::Object(serde_json::Map::new())),
+        Value::Null => Ok(Value::Object(fairlead_api::value::Map::new())),
         value @ Value::Object(_) => Ok(value),
         other => Err(decoding(format!(
             "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",

@@ -1,7 +1,7 @@
 //! What only Pods have: binding to a node, and logs.
 
+use fairlead_api::value::json;
 use fairlead_api::{Failure, Look, kinds, schema};
-use serde_json::json;
 
 use crate::body::{self, Expected};
 use crate::options::{Query, WriteKind, WriteOptions};

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use bytes::Bytes;
+use fairlead_api::value::Value;
 use fairlead_api::{Failure, Look, golang, ip, kinds};
 use fairlead_store::Range;
 use http::header::{AUTHORIZATION, CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue, LOCATION};
@@ -12,7 +13,6 @@ use http::request::Parts;
 use http::{Method, Request, Response, Uri};
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::TokioIo;
-use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 

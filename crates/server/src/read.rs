@@ -8,8 +8,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use fairlead_api::Failure;
 use fairlead_api::selector::{FieldSelector, LabelSelector};
 use fairlead_api::status::Subject;
+use fairlead_api::value::{Value, json};
 use fairlead_store::{Backend, Entry, Error as StoreError, Page, Range, Revision};
-use serde_json::{Value, json};
 
 use crate::object;
 use crate::options::{ListOptions, revision};

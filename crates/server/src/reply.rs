@@ -5,13 +5,13 @@ use std::io::Write;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use fairlead_api::value::Value;
 use fairlead_api::{Failure, Kind, Look, proto};
 use fairlead_store::Entry;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, RETRY_AFTER, VARY};
 use http::{Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
-use serde_json::Value;
 
 use crate::negotiate::{Form, Media, Shape};
 use crate::{object, table};
@@ -140,12 +140,12 @@ fn list_text(list: &List) -> Result<Bytes, Failure> {
     Ok(out.into())
 }
 
-fn set_paging(metadata: &mut serde_json::Map<String, Value>, list: &List) {
+fn set_paging(metadata: &mut fairlead_api::value::Map, list: &List) {
     if !list.continue_token.is_empty() {
-        metadata.insert("continue".to_owned(), list.continue_token.clone().into());
+        metadata.insert("continue", list.continue_token.clone().into());
     }
     if let Some(remaining) = list.remaining {
-        metadata.insert("remainingItemCount".to_owned(), remaining.into());
+        metadata.insert("remainingItemCount", remaining.into());
     }
 }
 
@@ -155,7 +155,7 @@ pub(crate) fn object_protobuf(kind: &Kind, object: &Value) -> Vec<u8> {
 }
 
 fn list_protobuf(list: &List) -> Result<Vec<u8>, Failure> {
-    let mut value = serde_json::json!({"metadata": {"resourceVersion": list.revision}, "items": objects(list)?});
+    let mut value = fairlead_api::json!({"metadata": {"resourceVersion": list.revision}, "items": objects(list)?});
     set_paging(value.map_mut("metadata"), list);
     let raw = proto::write_list(list.kind.schema, &value);
     Ok(proto::wrap(&list.kind.api_version(), &format!("{}List", list.kind.kind), &raw))

@@ -2,9 +2,9 @@
 
 use fairlead_api::field::FieldError;
 use fairlead_api::status::Subject;
+use fairlead_api::value::{Value, json};
 use fairlead_api::{Failure, Look, Path, schema};
 use jiff::Timestamp;
-use serde_json::{Value, json};
 
 use crate::auth::User;
 use crate::auth::rbac::{Attributes, Decision, Target as About};
@@ -40,7 +40,7 @@ pub(crate) async fn review(
         _ => may(server, &subject_of(&spec)?, &spec, "SubjectAccessReview")?,
     };
     object.set("status", status);
-    object.map_mut("metadata").insert("creationTimestamp".to_owned(), Value::Null);
+    object.map_mut("metadata").insert("creationTimestamp", Value::Null);
     Ok(Reply::document(201, object))
 }
 

@@ -1,7 +1,7 @@
 //! Views of objects: the table `kubectl get` prints, and metadata alone.
 
+use fairlead_api::value::{Map, Value, json};
 use fairlead_api::{Kind, Look};
-use serde_json::{Map, Value, json};
 
 /// How much of each object a table row carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,16 +52,16 @@ fn columns(kind: &Kind) -> Vec<Value> {
 
 fn row(kind: &Kind, version: &str, object: &Value, include: Include, now: i64) -> Value {
     let mut row = Map::new();
-    row.insert("cells".to_owned(), (kind.rules.row)(object, now).into());
+    row.insert("cells", (kind.rules.row)(object, now).into());
     match include {
         Include::None => {
-            row.insert("object".to_owned(), Value::Null);
+            row.insert("object", Value::Null);
         }
         Include::Metadata => {
-            row.insert("object".to_owned(), metadata(object, version));
+            row.insert("object", metadata(object, version));
         }
         Include::Object => {
-            row.insert("object".to_owned(), object.clone());
+            row.insert("object", object.clone());
         }
     }
     Value::Object(row)

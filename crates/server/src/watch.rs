@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use fairlead_api::value::{Value, json};
 use fairlead_api::{Failure, Kind, Look};
 use fairlead_store::{Backend, Entry, Error as StoreError, Event, Range, Revision, Watch};
 use futures_util::stream;
@@ -12,7 +13,6 @@ use http::header::{CONTENT_TYPE, HeaderValue, TRANSFER_ENCODING};
 use http::{Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
-use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 

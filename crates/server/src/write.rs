@@ -9,9 +9,9 @@ use bytes::Bytes;
 use fairlead_api::field::FieldErrors;
 use fairlead_api::managed::{self, Writer};
 use fairlead_api::status::Subject;
+use fairlead_api::value::{Value, json};
 use fairlead_api::{Failure, Kind, Look, kinds, validation};
 use fairlead_store::{Draft, Guard, Outcome, Revision, Txn, Write};
-use serde_json::{Value, json};
 
 use crate::allocate::{self, Allocation};
 use crate::auth::User;
@@ -88,18 +88,21 @@ impl Request<'_> {
         for _ in 1..if generated { NAME_ATTEMPTS } else { 1 } {
             let mut named = object.clone();
             fill_system_fields(&mut named, &now);
-            match self.try_create(&named).await {
+            match self.try_create(named).await {
                 Err(Failure { reason: "AlreadyExists", .. }) => {}
                 other => return other,
             }
         }
         fill_system_fields(&mut object, &now);
-        self.try_create(&object).await
+        self.try_create(object).await
     }
 
-    async fn try_create(&mut self, object: &Value) -> Result<Reply, Failure> {
-        for _ in 0..ATTEMPTS {
-            let mut object = object.clone();
+    async fn try_create(&mut self, mut object: Value) -> Result<Reply, Failure> {
+        let asked = allocate::asked(self.kind(), &object);
+        for attempt in 0..ATTEMPTS {
+            if let (1.., Some(spec)) = (attempt, &asked) {
+                object.set("spec", spec.clone());
+            }
             let allocation = allocate::begin(self.server, self.kind(), &mut object, None, self.options.dry_run).await?;
             self.prepare_create(&mut object);
             self.check_create(&object)?;
@@ -331,7 +334,7 @@ impl Request<'_> {
 
     /// The namespace of the object is that of the URL.
     fn match_namespace(&self, object: &mut Value) -> Result<(), Failure> {
-        let given = object.at("metadata").text("namespace").to_owned();
+        let given = object.at("metadata").text("namespace");
         let wanted = &self.target.namespace;
         if !self.kind().namespaced {
             if !given.is_empty() {
@@ -340,7 +343,8 @@ impl Request<'_> {
             return Ok(());
         }
         if given.is_empty() {
-            object.map_mut("metadata").insert("namespace".to_owned(), wanted.clone().into());
+            object.map_mut("metadata");
+            set_metadata(object, "namespace", wanted.clone());
         } else if given != *wanted {
             return Err(Failure::bad_request(
                 "the namespace of the provided object does not match the namespace sent on the request",
@@ -360,8 +364,10 @@ impl Request<'_> {
         let Some(entry) = self.server.store.get(&key).await.map_err(unavailable)? else {
             return Err(Failure::not_found(Subject { group: "", kind: "namespaces", name }));
         };
-        let namespace = object::load(namespaces, &entry)?;
-        if namespace.at("metadata").text("deletionTimestamp").is_empty() {
+        // Most namespaces stay, and one that does is told by its text: reading it would cost as much as reading the body.
+        let stays = !object::may_be_leaving(&entry)
+            || object::load(namespaces, &entry)?.at("metadata").text("deletionTimestamp").is_empty();
+        if stays {
             return Ok(());
         }
         let why = format!("unable to create new content in namespace {name} because it is being terminated");
@@ -443,7 +449,7 @@ pub(crate) fn arrange_metadata(object: &mut Value) {
 }
 
 /// Sets a field of metadata, in its place.
-pub(crate) fn set_metadata(object: &mut Value, name: &str, value: impl Into<Value>) {
+pub(crate) fn set_metadata(object: &mut Value, name: &'static str, value: impl Into<Value>) {
     if let Some(metadata) = object.get_mut("metadata") {
         fairlead_api::schema::meta::OBJECT_META.place(metadata, name, value);
     }
@@ -453,22 +459,21 @@ pub(crate) fn set_metadata(object: &mut Value, name: &str, value: impl Into<Valu
 pub(crate) fn fill_system_fields(object: &mut Value, now: &str) {
     const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     const MAX_PREFIX: usize = 58;
-    let metadata = object.map_mut("metadata");
-    let text = |metadata: &serde_json::Map<String, Value>, name: &str| {
-        metadata.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
-    };
-    let prefix = text(metadata, "generateName");
-    if text(metadata, "name").is_empty() && !prefix.is_empty() {
+    arrange_metadata(object);
+    let given = object.at("metadata");
+    let prefix = given.text("generateName");
+    if given.text("name").is_empty() && !prefix.is_empty() {
         let prefix: String = prefix.chars().take(MAX_PREFIX).collect();
         let suffix: String = (0..5).map(|_| ALPHABET[fastrand::usize(..ALPHABET.len())] as char).collect();
-        metadata.insert("name".to_owned(), format!("{prefix}{suffix}").into());
+        set_metadata(object, "name", format!("{prefix}{suffix}"));
     }
-    metadata.insert("uid".to_owned(), uuid::Uuid::new_v4().to_string().into());
-    metadata.insert("creationTimestamp".to_owned(), now.into());
+    object.map_mut("metadata");
+    set_metadata(object, "uid", uuid::Uuid::new_v4().to_string());
+    set_metadata(object, "creationTimestamp", now);
+    let metadata = object.map_mut("metadata");
     for unset in ["deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion", "selfLink"] {
         metadata.shift_remove(unset);
     }
-    arrange_metadata(object);
 }
 
 /// What an update may leave out and cannot change: uid, times, generation.
@@ -478,16 +483,16 @@ fn keep_system_fields(new: &mut Value, old: &Value, kind: &Kind) {
     // A write that names no version is based on whichever there is.
     let unconditional = metadata.get("resourceVersion").is_none_or(|version| version == "" || version == "0");
     if let (true, false, Some(version)) = (unconditional, kind.traits.conditional_update, old.get("resourceVersion")) {
-        metadata.insert("resourceVersion".to_owned(), version.clone());
+        metadata.insert("resourceVersion", version.clone());
     }
     metadata.shift_remove("generation");
     if let Some(generation) = old.get("generation") {
-        metadata.insert("generation".to_owned(), generation.clone());
+        metadata.insert("generation", generation.clone());
     }
     for name in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         let missing = metadata.get(name).is_none_or(|value| value.is_null() || value == "");
         if let (true, Some(value)) = (missing, old.get(name)) {
-            metadata.insert(name.to_owned(), value.clone());
+            metadata.insert(name, value.clone());
         }
     }
     metadata.shift_remove("selfLink");

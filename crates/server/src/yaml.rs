@@ -1,6 +1,6 @@
 //! YAML bodies, read as kubectl and the reference server read them: into JSON, with repeated keys reported.
 
-use serde_json::Value;
+use fairlead_api::value::Value;
 
 /// A parsed YAML document.
 #[derive(Debug)]

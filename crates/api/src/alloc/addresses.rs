@@ -3,8 +3,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use crate::value::Value;
 use ipnet::IpNet;
-use serde_json::Value;
 
 use super::families::{family_of, is_settled};
 use super::{Ledger, invalid, put, record};

@@ -1,6 +1,6 @@
 //! Which IP families a Service has, and under which policy, from what the client said and what the cluster offers.
 
-use serde_json::Value;
+use crate::value::Value;
 
 use super::{invalid, put};
 use crate::field::{FieldError, FieldErrors, Path};

@@ -2,9 +2,9 @@
 
 use std::ops::RangeInclusive;
 
+use crate::value::{Value, json};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
 
 use crate::Look;
 

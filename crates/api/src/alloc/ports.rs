@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use serde_json::Value;
+use crate::value::Value;
 
 use super::{Ledger, invalid, put};
 use crate::field::{FieldError, Path};

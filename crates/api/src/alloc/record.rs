@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use serde_json::{Value, json};
+use crate::value::Value;
 
 use crate::field::{FieldError, Path};
 use crate::status::Subject;
@@ -11,18 +11,31 @@ use crate::{Failure, Look, names};
 /// The IPAddress object for a cluster IP of the Service `namespace/name`, without what every write sets (uid, times).
 pub fn ip_address_object(ip: IpAddr, namespace: &str, name: &str) -> Value {
     let family = if ip.is_ipv6() { "IPv6" } else { "IPv4" };
-    json!({
-        "kind": "IPAddress",
-        "apiVersion": "networking.k8s.io/v1",
-        "metadata": {
-            "name": crate::ip::canonical(ip),
-            "labels": {
-                "ipaddress.kubernetes.io/ip-family": family,
-                "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io",
-            },
-        },
-        "spec": {"parentRef": {"resource": "services", "namespace": namespace, "name": name}},
-    })
+    let object = |fields: Vec<(&'static str, Value)>| fields.into_iter().collect::<Value>();
+    object(vec![
+        ("kind", "IPAddress".into()),
+        ("apiVersion", "networking.k8s.io/v1".into()),
+        (
+            "metadata",
+            object(vec![
+                ("name", crate::ip::canonical(ip).into()),
+                (
+                    "labels",
+                    object(vec![
+                        ("ipaddress.kubernetes.io/ip-family", family.into()),
+                        ("ipaddress.kubernetes.io/managed-by", "ipallocator.k8s.io".into()),
+                    ]),
+                ),
+            ]),
+        ),
+        (
+            "spec",
+            object(vec![(
+                "parentRef",
+                object(vec![("resource", "services".into()), ("namespace", namespace.into()), ("name", name.into())]),
+            )]),
+        ),
+    ])
 }
 
 /// Why an IPAddress object cannot name a Service. Most bad names of Services are found by their own rules, later.

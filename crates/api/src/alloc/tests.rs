@@ -1,4 +1,4 @@
-use serde_json::json;
+use crate::value::json;
 
 use super::*;
 
@@ -79,7 +79,7 @@ fn a_new_service_gets_an_address_of_the_primary_family() {
 #[test]
 fn fields_stand_in_the_order_of_the_type() {
     let (spec, _) = DUAL.create(json!({"ports": [{"port": 80}], "type": "ClusterIP", "sessionAffinity": "None"}));
-    let order: Vec<&String> = spec.as_object().expect("an object").keys().collect();
+    let order: Vec<&crate::value::Key> = spec.as_object().expect("an object").keys().collect();
     assert_eq!(order, ["ports", "clusterIP", "clusterIPs", "type", "sessionAffinity", "ipFamilies", "ipFamilyPolicy"]);
 }
 

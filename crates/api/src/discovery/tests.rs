@@ -1,4 +1,4 @@
-use serde_json::{Value, json};
+use crate::value::{Value, json};
 
 use super::*;
 use crate::kinds::KINDS;
@@ -62,7 +62,7 @@ fn resources_are_sorted_by_name() {
 fn only_the_core_list_has_no_api_version() {
     let keys = |group| -> Vec<String> {
         let list = resources(KINDS, group, "v1").expect("a known version");
-        list.as_object().expect("an object").keys().cloned().collect()
+        list.as_object().expect("an object").keys().map(|name| name.to_string()).collect()
     };
     assert_eq!(keys(""), ["kind", "groupVersion", "resources"]);
     assert_eq!(keys("discovery.k8s.io"), ["kind", "apiVersion", "groupVersion", "resources"]);

@@ -1,5 +1,5 @@
 use super::*;
-use serde_json::json;
+use crate::value::json;
 
 #[test]
 fn a_repeated_key_takes_the_last_value_and_is_named() {

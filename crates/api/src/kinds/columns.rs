@@ -1,6 +1,6 @@
 //! The columns of `kubectl get` that many kinds share, and what stands in them.
 
-use serde_json::Value;
+use crate::value::Value;
 
 use super::Column;
 use crate::Look;

@@ -1,6 +1,6 @@
 //! ConfigMap: configuration that is no secret.
 
-use serde_json::{Map, Value};
+use crate::value::{Map, Value};
 
 use super::{Rules, columns};
 use crate::field::{FieldError, FieldErrors, Path, invalid};
@@ -67,6 +67,6 @@ pub(super) fn bytes(value: &Value) -> usize {
 }
 
 /// How many entries a map has.
-pub(super) fn size(map: Option<&Map<String, Value>>) -> usize {
+pub(super) fn size(map: Option<&Map>) -> usize {
     map.map_or(0, Map::len)
 }

@@ -1,6 +1,6 @@
 //! EndpointSlice: some of the endpoints behind a Service. Its rules; the older version of the API is in [`v1beta1`].
 
-use serde_json::Value;
+use crate::value::Value;
 
 use super::{Rules, columns};
 use crate::field::Path;

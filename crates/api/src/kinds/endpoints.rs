@@ -1,6 +1,6 @@
 //! Endpoints: the addresses behind a Service, as they were written before EndpointSlices.
 
-use serde_json::Value;
+use crate::value::Value;
 
 use super::{Rules, columns};
 use crate::field::{FieldError, FieldErrors, Path, invalid};

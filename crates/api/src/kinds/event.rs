@@ -1,7 +1,7 @@
 //! Event: something happened to an object. Two groups serve it, the core group and `events.k8s.io`; it is stored as the
 //! core group writes it, and these rules read that form. `events.k8s.io` is the stricter of the two.
 
-use serde_json::Value;
+use crate::value::Value;
 
 use super::{Column, Rules, columns};
 use crate::Look;

@@ -1,6 +1,6 @@
 //! IPAddress: an address that is taken, and by whom. Its name is the address.
 
-use serde_json::{Value, json};
+use crate::value::{Value, json};
 
 use super::{Rules, columns};
 use crate::field::{FieldError, FieldErrors, Path, invalid};

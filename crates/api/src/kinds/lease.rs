@@ -1,6 +1,6 @@
 //! Lease: who leads, and until when.
 
-use serde_json::Value;
+use crate::value::Value;
 
 use super::{Rules, columns};
 use crate::field::{FieldError, FieldErrors, Path};

@@ -1,6 +1,6 @@
 //! Rules of Namespace.
 
-use serde_json::{Value, json};
+use crate::value::{Value, json};
 
 use super::{Column, Rules};
 use crate::age::age;
@@ -37,7 +37,7 @@ pub static RULES: Rules = Rules {
 pub fn terminate(namespace: &mut Value, now: &str) {
     let metadata = namespace.map_mut("metadata");
     metadata.entry("deletionTimestamp").or_insert_with(|| now.into());
-    namespace.map_mut("status").insert("phase".to_owned(), "Terminating".into());
+    namespace.map_mut("status").insert("phase", "Terminating".into());
     NAMESPACE.arrange(namespace);
 }
 
@@ -72,7 +72,7 @@ const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 fn default(namespace: &mut Value) {
     if namespace.at("status").text("phase").is_empty() {
-        namespace.map_mut("status").insert("phase".to_owned(), "Active".into());
+        namespace.map_mut("status").insert("phase", "Active".into());
     }
     let name = namespace.at("metadata").text("name").to_owned();
     if name.is_empty() {
@@ -81,7 +81,7 @@ fn default(namespace: &mut Value) {
     let mut labels = namespace.at("metadata").map("labels").cloned().unwrap_or_default();
     labels.insert(NAME_LABEL.to_owned(), name.into());
     labels.sort_keys();
-    namespace.map_mut("metadata").insert("labels".to_owned(), labels.into());
+    namespace.map_mut("metadata").insert("labels", labels.into());
 }
 
 fn prepare_create(namespace: &mut Value, _: &Settings) {
@@ -90,14 +90,14 @@ fn prepare_create(namespace: &mut Value, _: &Settings) {
     if !finalizers.iter().any(|name| name == "kubernetes") {
         finalizers.push("kubernetes".into());
     }
-    namespace.map_mut("spec").insert("finalizers".to_owned(), finalizers.into());
+    namespace.map_mut("spec").insert("finalizers", finalizers.into());
     NAMESPACE.arrange(namespace);
 }
 
 fn prepare_update(namespace: &mut Value, old: &Value, _: &Settings) {
     namespace.set("status", old.at("status").clone());
     match old.at("spec").get("finalizers") {
-        Some(finalizers) => namespace.map_mut("spec").insert("finalizers".to_owned(), finalizers.clone()),
+        Some(finalizers) => namespace.map_mut("spec").insert("finalizers", finalizers.clone()),
         None => namespace.map_mut("spec").shift_remove("finalizers"),
     };
     NAMESPACE.arrange(namespace);

@@ -1,6 +1,6 @@
 //! Rules of Node.
 
-use serde_json::{Value, json};
+use crate::value::{Value, json};
 
 use super::{Column, Rules};
 use crate::age::age;
@@ -32,7 +32,7 @@ pub static RULES: Rules = Rules {
 fn default(node: &mut Value) {
     let status = node.at("status");
     if let (None, Some(capacity)) = (status.get("allocatable"), status.get("capacity").cloned()) {
-        node.map_mut("status").insert("allocatable".to_owned(), capacity);
+        node.map_mut("status").insert("allocatable", capacity);
     }
     sync_ranges(node);
 }
@@ -43,10 +43,10 @@ fn sync_ranges(node: &mut Value) {
     let (range, first) = (spec.text("podCIDR"), spec.texts("podCIDRs").first().copied());
     if !range.is_empty() && first != Some(range) {
         let ranges = json!([range]);
-        node.map_mut("spec").insert("podCIDRs".to_owned(), ranges);
+        node.map_mut("spec").insert("podCIDRs", ranges);
     } else if let (true, Some(first)) = (range.is_empty(), first.filter(|first| !first.is_empty())) {
         let first = first.to_owned();
-        node.map_mut("spec").insert("podCIDR".to_owned(), first.into());
+        node.map_mut("spec").insert("podCIDR", first.into());
     }
 }
 
@@ -57,7 +57,7 @@ fn admit(node: &mut Value) -> Result<(), Failure> {
     let mut taints = node.at("spec").list("taints").to_vec();
     if !taints.iter().any(|taint| taint.text("key") == NOT_READY && taint.text("effect") == "NoSchedule") {
         taints.push(json!({"key": NOT_READY, "effect": "NoSchedule"}));
-        node.map_mut("spec").insert("taints".to_owned(), taints.into());
+        node.map_mut("spec").insert("taints", taints.into());
     }
     Ok(())
 }

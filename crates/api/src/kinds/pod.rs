@@ -1,6 +1,6 @@
 //! Rules of Pod: what is filled in, what may be written when, how it is bound to a node and deleted.
 
-use serde_json::{Value, json};
+use crate::value::{Value, json};
 
 use super::Rules;
 use crate::field::FieldErrors;
@@ -62,7 +62,7 @@ pub static RULES: Rules = Rules {
 };
 
 fn prepare_create(pod: &mut Value, _: &Settings) {
-    pod.map_mut("metadata").insert("generation".to_owned(), 1.into());
+    pod.map_mut("metadata").insert("generation", 1.into());
     let mut status = json!({"phase": "Pending"});
     if !pod.at("spec").list("schedulingGates").is_empty() {
         status.set(
@@ -82,7 +82,7 @@ fn prepare_update(pod: &mut Value, old: &Value, _: &Settings) {
     admission::admit_update(pod, old);
     pod.set("status", old.at("status").clone());
     let generation = old.at("metadata").int("generation") + i64::from(pod.at("spec") != old.at("spec"));
-    pod.map_mut("metadata").insert("generation".to_owned(), generation.into());
+    pod.map_mut("metadata").insert("generation", generation.into());
     POD.arrange(pod);
 }
 

@@ -1,6 +1,6 @@
 //! Role and ClusterRole: what may be done. Who may do it is in [`binding`].
 
-use serde_json::Value;
+use crate::value::Value;
 
 use super::Rules;
 use crate::field::{FieldError, FieldErrors, Path};

@@ -1,8 +1,8 @@
 //! Secret: configuration that not everyone may read.
 
+use crate::value::Value;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::Value;
 
 use super::config_map::{MAX_SIZE, bytes, frozen, size};
 use super::{Rules, columns};
@@ -43,7 +43,7 @@ fn default(object: &mut Value, _: &Settings) {
     if let Some(Value::Object(texts)) = object.unset("stringData") {
         let mut data = object.unset("data").unwrap_or_default();
         for (key, text) in texts {
-            data.set(&key, STANDARD.encode(text.as_str().unwrap_or_default()));
+            data.set(key, STANDARD.encode(text.as_str().unwrap_or_default()));
         }
         if let Value::Object(data) = &mut data {
             data.sort_keys();

@@ -1,7 +1,7 @@
 //! Rules of Service: what is filled in, what an update keeps or drops, what may be selected. Mistakes are found in
 //! `validate`, unwise choices in `warnings`; addresses and ports are given out by [`crate::alloc`].
 
-use serde_json::{Value, json};
+use crate::value::{Map, Value, json};
 
 use super::Rules;
 use crate::names::{self, Reasons};
@@ -98,7 +98,7 @@ fn default_port(port: &mut Value) {
         SERVICE_PORT.place(port, "protocol", "TCP");
     }
     let target = port.at("targetPort");
-    if target.is_null() || target == &json!(0) || target == &json!("") {
+    if target.is_null() || *target == 0 || *target == "" {
         SERVICE_PORT.place(port, "targetPort", port.int("port"));
     }
 }
@@ -113,7 +113,8 @@ fn default_ingress(service: &mut Value) {
 }
 
 fn prepare_create(service: &mut Value, settings: &Settings) {
-    SERVICE.place(service, "status", json!({"loadBalancer": {}}));
+    let status: Value = [("loadBalancer", Value::Object(Map::new()))].into_iter().collect();
+    SERVICE.place(service, "status", status);
     drop_internal_policy(service);
     topology::drop_if_closed(service, None, settings);
 }

@@ -1,6 +1,6 @@
 //! ServiceAccount: who a program is.
 
-use serde_json::{Value, json};
+use crate::value::{Value, json};
 
 use super::{Rules, columns};
 use crate::{Look, Settings};

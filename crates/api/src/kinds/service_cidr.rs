@@ -1,6 +1,6 @@
 //! ServiceCIDR: a range that cluster IPs are taken from.
 
-use serde_json::{Value, json};
+use crate::value::{Value, json};
 
 use super::{Rules, columns};
 use crate::field::{FieldError, FieldErrors, Path, invalid};
@@ -27,7 +27,7 @@ pub static RULES: Rules = Rules {
     ..Rules::PLAIN
 };
 
-fn keep(object: &mut Value, old: &Value, field: &str) {
+fn keep(object: &mut Value, old: &Value, field: &'static str) {
     SERVICE_CIDR.place(object, field, old.at(field).clone());
 }
 

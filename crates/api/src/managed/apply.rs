@@ -1,6 +1,6 @@
 //! Server-side apply: the configuration merged over the live object, fields given up taken out, conflicts reported.
 
-use serde_json::{Map, Value, json};
+use crate::value::{Map, Value, json};
 
 use super::check::check;
 use super::compare::compare;
@@ -10,7 +10,7 @@ use super::owned::owned;
 use super::set::Set;
 use super::text;
 use super::types::Type;
-use super::{Writer, changes, empty, list, put_list, record, take_list, unowned, untouchable};
+use super::{UNOWNED, Writer, changes, empty, list, put_list, record, take_list, untouchable};
 use crate::schema::Struct;
 use crate::{Failure, Look, golang};
 
@@ -74,7 +74,7 @@ impl<'a> Case<'a> {
     fn run(mut self, force: bool) -> Result<Value, Failure> {
         let id = Id::of_apply(self.writer);
         let mut fields = owned(Type::of_object(self.of), self.config);
-        fields.subtract_trees(&untouchable(self.of, self.writer.subresource));
+        fields.subtract_trees(untouchable(self.of, self.writer.subresource));
         let last = self.take(&id);
         let mut entry = Entry {
             id,
@@ -88,7 +88,7 @@ impl<'a> Case<'a> {
         if changed {
             entry.time = Some(self.writer.now.into());
         }
-        entry.fields.subtract(&unowned());
+        entry.fields.subtract(&UNOWNED);
         if !entry.fields.is_empty() {
             self.entries.push(entry);
         }
@@ -233,7 +233,7 @@ fn conflict(conflicts: Vec<Conflict>) -> Failure {
         }
     };
     let mut details = Map::new();
-    details.insert("causes".to_owned(), Value::Array(causes));
+    details.insert("causes", Value::Array(causes));
     Failure::new(409, "Conflict", message).with(details)
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use serde_json::{Map, Value};
+use crate::value::{Key, Map, Value};
 
 use super::set::Step;
 use super::types::{Atom, Type, item_step, key_step};
@@ -67,7 +67,7 @@ impl<'a> Checker<'a> {
     }
 
     /// An unknown field ends the check of its struct.
-    fn fields(&mut self, of: &'static Struct, fields: impl Iterator<Item = (&'a String, &'a Value)>) {
+    fn fields(&mut self, of: &'static Struct, fields: impl Iterator<Item = (&'a Key, &'a Value)>) {
         for (name, value) in fields {
             let step = Step::Field(name.as_str().into());
             let Some(field) = of.field(name) else {
@@ -94,7 +94,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn entries(&mut self, of: Type, map: &'a Map<String, Value>) {
+    fn entries(&mut self, of: Type, map: &'a Map) {
         for (name, value) in map {
             self.below(Step::Field(name.as_str().into()), |at| at.value(of, value));
         }

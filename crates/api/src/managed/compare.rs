@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Value};
+use crate::value::{Map, Value};
 
 use super::set::{Node, Set, Step};
 use super::types::{Atom, Type, element, steps};
@@ -96,12 +96,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    fn fields(
-        &mut self,
-        of: &'static Struct,
-        old: Option<&'a Map<String, Value>>,
-        new: Option<&'a Map<String, Value>>,
-    ) {
+    fn fields(&mut self, of: &'static Struct, old: Option<&'a Map>, new: Option<&'a Map>) {
         let is_meta = std::ptr::eq(of, &meta::OBJECT_META);
         zip(old, new, |name, old, new| {
             if let Some(field) = of.field(name).filter(|_| !(is_meta && name == "managedFields")) {
@@ -110,7 +105,7 @@ impl<'a> Found<'a> {
         });
     }
 
-    fn entries(&mut self, of: Type, old: Option<&'a Map<String, Value>>, new: Option<&'a Map<String, Value>>) {
+    fn entries(&mut self, of: Type, old: Option<&'a Map>, new: Option<&'a Map>) {
         zip(old, new, |name, old, new| self.child(of, Step::Field(Cow::Borrowed(name)), old, new));
     }
 
@@ -176,8 +171,8 @@ fn sorted<'a>(atom: Atom, list: &'a [Value]) -> Vec<(Step<'a>, &'a Value)> {
 
 /// Every key of either map once, with both values.
 fn zip<'a>(
-    old: Option<&'a Map<String, Value>>,
-    new: Option<&'a Map<String, Value>>,
+    old: Option<&'a Map>,
+    new: Option<&'a Map>,
     mut each: impl FnMut(&'a str, Option<&'a Value>, Option<&'a Value>),
 ) {
     for (name, value) in old.into_iter().flatten() {
@@ -199,7 +194,7 @@ fn is_hollow(value: Option<&Value>) -> bool {
     }
 }
 
-fn object(value: Option<&Value>) -> Option<&Map<String, Value>> {
+fn object(value: Option<&Value>) -> Option<&Map> {
     value.and_then(Value::as_object)
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use crate::value::{Map, Value};
 use thiserror::Error;
 
 use super::Writer;
@@ -145,9 +145,9 @@ fn write_entry(entry: &Entry<'_>) -> Value {
         Operation::Update => "Update",
     };
     let mut out = Map::new();
-    let mut put = |name: &str, text: &str| {
+    let mut put = |name: &'static str, text: &str| {
         if !text.is_empty() {
-            out.insert(name.to_owned(), text.into());
+            out.insert(name, text.into());
         }
     };
     put("manager", &entry.id.manager);
@@ -155,9 +155,9 @@ fn write_entry(entry: &Entry<'_>) -> Value {
     put("apiVersion", &entry.api_version);
     put("time", entry.time.as_deref().unwrap_or_default());
     put("fieldsType", "FieldsV1");
-    out.insert("fieldsV1".to_owned(), text::write(&entry.fields));
+    out.insert("fieldsV1", text::write(&entry.fields));
     if !entry.id.subresource.is_empty() {
-        out.insert("subresource".to_owned(), entry.id.subresource.clone().into());
+        out.insert("subresource", entry.id.subresource.clone().into());
     }
     Value::Object(out)
 }

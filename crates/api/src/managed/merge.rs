@@ -1,6 +1,6 @@
 //! Laying a configuration over a live object, and taking fields out of an object, both as the type says.
 
-use serde_json::{Map, Value};
+use crate::value::{Map, Value};
 
 use super::set::{Set, Step};
 use super::types::{Atom, Type, element, steps};
@@ -43,7 +43,7 @@ fn child(atom: Atom, name: &str) -> Option<Type> {
     }
 }
 
-fn merge_maps(atom: Atom, live: &Map<String, Value>, config: &Map<String, Value>) -> Map<String, Value> {
+fn merge_maps(atom: Atom, live: &Map, config: &Map) -> Map {
     let mut out = live.clone();
     for (name, new) in config {
         let merged = match (out.get(name), child(atom, name)) {
@@ -120,7 +120,7 @@ fn positions(of: &[(Step<'_>, &Value)], among: &[(Step<'_>, &Value)]) -> Vec<Pla
     of.iter().map(|(step, _)| place(step)).collect()
 }
 
-fn remove_entries(atom: Atom, map: &mut Map<String, Value>, set: &Set<'_>) -> bool {
+fn remove_entries(atom: Atom, map: &mut Map, set: &Set<'_>) -> bool {
     map.retain(|name, value| {
         let Some(node) = set.get(&Step::Field(name.as_str().into())) else { return true };
         if !node.member

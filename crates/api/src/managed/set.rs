@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
 
-use serde_json::Value;
+use crate::value::Value;
 
 use super::types::{Atom, Type};
 use crate::golang;

@@ -1,4 +1,4 @@
-use serde_json::{Value, json};
+use crate::value::{Value, json};
 
 use super::*;
 use crate::schema::core::SERVICE;
@@ -19,7 +19,7 @@ fn canonical(mut object: Value) -> Value {
         if port.text("protocol").is_empty() {
             port.set("protocol", "TCP");
         }
-        if matches!(port.at("targetPort"), Value::Null) || port.at("targetPort") == 0 {
+        if matches!(port.at("targetPort"), Value::Null) || *port.at("targetPort") == 0 {
             let port_number = port.at("port").clone();
             port.set("targetPort", port_number);
         }
@@ -74,7 +74,7 @@ fn check(object: &Value, expect: &[(&str, Value)]) {
 fn tcp_80(fields: &[&str]) -> Value {
     let mut inner = json!({".": {}});
     for name in fields {
-        inner.set(name, json!({}));
+        inner.set(name.to_string(), json!({}));
     }
     json!({"k:{\"port\":80,\"protocol\":\"TCP\"}": inner})
 }

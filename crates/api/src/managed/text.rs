@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Value};
+use crate::value::{Map, Value};
 use thiserror::Error;
 
 use super::set::{Node, Set, Step};
@@ -57,20 +57,20 @@ fn read_step(key: &str) -> Result<Option<Step<'_>>, Error> {
         "v" => Step::Item(Cow::Owned(serde_json::from_str(text).map_err(|_| bad())?)),
         "i" => Step::Index(text.parse().map_err(|_| bad())?),
         "k" => {
-            let mut keys: Map<String, Value> = serde_json::from_str(text).map_err(|_| bad())?;
+            let mut keys: Map = serde_json::from_str(text).map_err(|_| bad())?;
             keys.sort_keys();
-            Step::Key(keys.into_iter().map(|(name, value)| (Cow::Owned(name), Cow::Owned(value))).collect())
+            Step::Key(keys.into_iter().map(|(name, value)| (Cow::Owned(name.into()), Cow::Owned(value))).collect())
         }
         _ => return Ok(None),
     };
     Ok(Some(step))
 }
 
-fn write_into(set: &Set<'_>, mut out: Map<String, Value>) -> Map<String, Value> {
+fn write_into(set: &Set<'_>, mut out: Map) -> Map {
     for node in set.nodes() {
         let mut below = Map::new();
         if node.member && !node.inner.is_empty() {
-            below.insert(".".to_owned(), Value::Object(Map::new()));
+            below.insert(".", Value::Object(Map::new()));
         }
         out.insert(write_step(&node.step), Value::Object(write_into(&node.inner, below)));
     }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
+use crate::value::Value;
 
 use super::set::Step;
 use crate::schema::{Field, Merge, Shape, Struct};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use crate::value::Value;
 
 use super::{free_fields, metadata};
 use crate::field::{FieldError, FieldErrors};

@@ -1,6 +1,6 @@
 //! `metadata.ownerReferences`: who an object belongs to.
 
-use serde_json::Value;
+use crate::value::Value;
 
 use crate::Look;
 use crate::field::{FieldError, FieldErrors, Path};

@@ -1,7 +1,7 @@
 //! A version 2 document as protobuf: the `openapi_v2.Document` of gnostic, which kubectl insists on. The numbers are those
 //! of its published schema. Free values (extensions, defaults, enums) are YAML text there; JSON is YAML.
 
-use serde_json::{Map, Value};
+use crate::value::{Map, Value};
 
 use crate::Look;
 use crate::proto::wire::Writer;

@@ -1,6 +1,6 @@
 //! The requests we serve, as data that both versions of OpenAPI are written from.
 
-use serde_json::Value;
+use crate::value::Value;
 
 use super::{gvk, list_name, root, type_name};
 use crate::Kind;

@@ -1,6 +1,6 @@
 //! Paths as OpenAPI 2 and 3 write them.
 
-use serde_json::{Map, Value, json};
+use crate::value::{Map, Value, json};
 
 use super::paths::{Operation, Parameter, Path};
 use super::schemas::Dialect;
@@ -27,8 +27,8 @@ pub(super) fn v2(paths: &[Path]) -> Value {
 fn items(paths: &[Path], parameter: fn(&Parameter) -> Value, operation: fn(&Operation) -> Value) -> Value {
     let item = |path: &Path| {
         let operations = path.operations.iter().map(|one| (one.method.to_owned(), operation(one)));
-        let mut item: Map<String, Value> = operations.collect();
-        item.insert("parameters".to_owned(), path.parameters.iter().map(parameter).collect());
+        let mut item: Map = operations.collect();
+        item.insert("parameters", path.parameters.iter().map(parameter).collect());
         (path.url.clone(), Value::Object(item))
     };
     Value::Object(paths.iter().map(item).collect())

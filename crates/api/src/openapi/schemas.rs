@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use crate::value::{Map, Value, json};
 
 use super::{descriptions, list_name, type_name};
 use crate::schema::{Field, Gate, Merge, Presence, Shape, Strategic, Struct, meta};
@@ -40,7 +40,7 @@ impl Schemas {
         Schemas { dialect, open: open.to_vec(), types: BTreeMap::new() }
     }
 
-    pub(super) fn finish(self) -> Map<String, Value> {
+    pub(super) fn finish(self) -> Map {
         self.types.into_iter().collect()
     }
 
@@ -68,7 +68,7 @@ impl Schemas {
             "description": format!("A list of {} objects.", of.name),
             "type": "object",
             "required": ["items"],
-            "properties": properties.into_iter().collect::<Map<_, _>>(),
+            "properties": properties.into_iter().collect::<Map>(),
             "x-kubernetes-group-version-kind": [gvk],
         });
         self.types.insert(list_name(of), schema);
@@ -144,8 +144,8 @@ impl Schemas {
             out["allOf"] = json!([schema]);
             return out;
         }
-        if let (Value::Object(out), Value::Object(mut schema)) = (&mut out, schema) {
-            out.append(&mut schema);
+        if let (Value::Object(out), Value::Object(schema)) = (&mut out, schema) {
+            out.extend(schema);
         }
         out
     }

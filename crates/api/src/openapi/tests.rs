@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use crate::value::{Key, Value, json};
 
 use super::*;
 use crate::Look;
@@ -15,7 +15,7 @@ fn document(group: &str) -> Value {
 /// The schema of a core type, and one of its properties without texts.
 fn check(of: &str, property: &str, expect: Value) {
     let document = document("");
-    let schema = &document["components"]["schemas"][format!("io.k8s.api.core.v1.{of}")];
+    let schema = &document["components"]["schemas"][format!("io.k8s.api.core.v1.{of}").as_str()];
     let mut found = schema["properties"][property].clone();
     found.unset("description");
     assert_eq!(found, expect, "{of}.{property}");
@@ -145,7 +145,7 @@ fn operations_have_names_of_their_own() {
 #[test]
 fn a_service_can_be_read_replaced_patched_and_deleted() {
     let path = &document("")["paths"]["/api/v1/namespaces/{namespace}/services/{name}"];
-    let mut keys: Vec<&str> = path.as_object().expect("an object").keys().map(String::as_str).collect();
+    let mut keys: Vec<&str> = path.as_object().expect("an object").keys().map(Key::as_str).collect();
     keys.sort_unstable();
     assert_eq!(keys, ["delete", "get", "parameters", "patch", "put"]);
 }

@@ -1,9 +1,9 @@
 //! RFC 7386: each key of the patch replaces, descends or, if null, removes.
 
-use serde_json::{Map, Value};
+use crate::value::{Map, Value};
 
 /// The object with the patch laid over it.
-pub(super) fn merge(object: &Value, patch: Map<String, Value>) -> Value {
+pub(super) fn merge(object: &Value, patch: Map) -> Value {
     let mut out = object.clone();
     lay(&mut out, Value::Object(patch));
     out

@@ -1,6 +1,6 @@
 //! Strategic merge patch: a merge patch with directives, in which the type says how lists merge.
 
-use serde_json::{Map, Value};
+use crate::value::{Key, Map, Value};
 
 use super::rejected;
 use crate::Failure;
@@ -13,7 +13,7 @@ mod misfit;
 use lists::List;
 pub(super) use misfit::misfit;
 
-type Object = Map<String, Value>;
+type Object = Map;
 type Result<T> = std::result::Result<T, Failure>;
 
 const DIRECTIVE: &str = "$patch";
@@ -112,10 +112,10 @@ fn merge_objects(place: Place, mut original: Object, mut patch: Object) -> Resul
     Ok(original)
 }
 
-fn merge_field(place: Place, original: &mut Object, mut name: String, patch: Value) -> Result<()> {
+fn merge_field(place: Place, original: &mut Object, mut name: Key, patch: Value) -> Result<()> {
     let deletes = name.starts_with(DELETE_FROM);
     if deletes {
-        name = list_name(&name, DELETE_FROM, "invalid patch format of primitive list")?.to_owned();
+        name = list_name(&name, DELETE_FROM, "invalid patch format of primitive list")?.to_owned().into();
     }
     if patch.is_null() {
         original.shift_remove(&name);
@@ -146,7 +146,7 @@ fn retain_keys(original: &mut Object, patch: &mut Object) -> Result<()> {
     let bad = || Failure::bad_request("invalid patch format of retainKeys");
     let keys = keys.as_array().ok_or_else(bad)?;
     let listed = |name: &str| keys.iter().any(|key| key.as_str() == Some(name));
-    let unlisted = |(name, value): (&String, &Value)| {
+    let unlisted = |(name, value): (&Key, &Value)| {
         !(value.is_null() || name.starts_with(DELETE_FROM) || name.starts_with(SET_ORDER) || listed(name))
     };
     if patch.iter().any(unlisted) {
@@ -158,7 +158,7 @@ fn retain_keys(original: &mut Object, patch: &mut Object) -> Result<()> {
 
 /// Merges the lists for which the patch gives the order of the result.
 fn set_orders(place: Place, original: &mut Object, patch: &mut Object) -> Result<()> {
-    let ordered: Vec<String> = patch.keys().filter(|name| name.starts_with(SET_ORDER)).cloned().collect();
+    let ordered: Vec<Key> = patch.keys().filter(|name| name.starts_with(SET_ORDER)).cloned().collect();
     for directive in ordered {
         let Some(order) = patch.shift_remove(&directive) else { continue };
         let order = as_list(order)?;

@@ -1,5 +1,5 @@
+use crate::value::{Value, json};
 use proptest::prelude::*;
-use serde_json::{Value, json};
 
 use super::*;
 use crate::schema::core::SERVICE;

@@ -1,9 +1,9 @@
 //! From protobuf to JSON, by the schema. Recursion is as deep as the schema is, which has no cycles.
 
+use crate::value::{Map, Number, Value};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
-use serde_json::{Map, Number, Value};
 
 use super::Error;
 use super::wire::{Reader, Wire};
@@ -20,7 +20,7 @@ pub(super) fn object(of: &'static Struct, raw: &[u8]) -> Result<Value, Error> {
 }
 
 /// A message that comes in several pieces is the union of them, hence the map that is passed in.
-fn object_into(of: &'static Struct, raw: &[u8], out: &mut Map<String, Value>) -> Result<(), Error> {
+fn object_into(of: &'static Struct, raw: &[u8], out: &mut Map) -> Result<(), Error> {
     let mut reader = Reader::new(raw);
     while let Some((number, wire)) = reader.next()? {
         let Some(field) = of.fields.iter().find(|field| field.number == number) else { continue };
@@ -47,7 +47,7 @@ fn object_into(of: &'static Struct, raw: &[u8], out: &mut Map<String, Value>) ->
                 }
             }
             (shape, name) => {
-                out.insert(name.to_owned(), value(shape, wire, name)?);
+                out.insert(name, value(shape, wire, name)?);
             }
         }
     }

@@ -1,6 +1,6 @@
 mod random;
 
-use serde_json::{Value, json};
+use crate::value::{Value, json};
 
 use super::*;
 use crate::decode::decode;

@@ -1,10 +1,10 @@
 //! From canonical JSON to protobuf, by the schema, as the reference implementation writes it: fields in the order of
 //! their numbers; what is no pointer is written even when zero; maps by sorted key.
 
+use crate::value::{Key, Map, Value};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
-use serde_json::{Map, Value};
 
 use super::wire::Writer;
 use crate::schema::{Field, Presence, Shape, Struct};
@@ -43,8 +43,8 @@ fn written_when_zero(field: &Field) -> bool {
     field.presence != Presence::Given && !matches!(field.shape, Shape::Bytes | Shape::Any | Shape::Fields)
 }
 
-fn map(item: &'static Shape, number: u32, entries: &Map<String, Value>, out: &mut Writer) {
-    let mut entries: Vec<(&String, &Value)> = entries.iter().collect();
+fn map(item: &'static Shape, number: u32, entries: &Map, out: &mut Writer) {
+    let mut entries: Vec<(&Key, &Value)> = entries.iter().collect();
     entries.sort_by_key(|(key, _)| key.as_str());
     for (key, value) in entries {
         out.message(number, |out| {

@@ -1,6 +1,6 @@
 //! Label selectors: `app=web,tier in (a, b),!legacy`. A selector is a list of requirements that must all hold.
 
-use serde_json::Value;
+use crate::value::Value;
 
 use crate::field::{FieldError, Path};
 use crate::{Failure, Look, names};

@@ -9,8 +9,8 @@ use fairlead_api::decode::decode;
 use fairlead_api::kinds::{self, KINDS};
 use fairlead_api::selector::LabelSelector;
 use fairlead_api::status::Subject;
+use fairlead_api::value::{Value, json};
 use fairlead_api::{Failure, Kind, Look, Settings, validation};
-use serde_json::{Value, json};
 
 use vectors::{Case, Outcome, expand, matches};
 

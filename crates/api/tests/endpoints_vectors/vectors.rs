@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use fairlead_api::Look;
-use serde_json::{Map, Value};
+use fairlead_api::value::{Map, Value};
 
 /// The namespace every case is played in.
 pub(crate) const NAMESPACE: &str = "vectors-ns";
@@ -75,7 +75,7 @@ fn expand_at(body: &Value, saved: &HashMap<String, Value>, at: Option<u64>) -> O
         }
         Value::Object(map) if map.keys().any(|key| key.starts_with('$')) => return None,
         Value::Object(map) => {
-            let entries: Option<Map<String, Value>> =
+            let entries: Option<Map> =
                 map.iter().map(|(key, value)| Some((key.clone(), expand_at(value, saved, at)?))).collect();
             Value::Object(entries?)
         }
@@ -95,7 +95,7 @@ fn changed(body: &Value, saved: &HashMap<String, Value>) -> Option<Value> {
         let (parent, last) = pointer.rsplit_once('/')?;
         match value.pointer_mut(parent)? {
             Value::Array(items) => *items.get_mut(last.parse::<usize>().ok()?)? = set,
-            parent => parent.set(&last.replace("~1", "/"), set),
+            parent => parent.set(last.replace("~1", "/"), set),
         }
     }
     Some(value)

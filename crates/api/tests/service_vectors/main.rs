@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use serde_json::Value;
+use fairlead_api::value::Value;
 
 mod template;
 mod world;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use serde_json::Value;
+use fairlead_api::value::Value;
 
 /// What placeholders stand for: bound at first sight, equal ever after.
 #[derive(Default)]
@@ -13,8 +13,8 @@ impl Bindings {
     pub(crate) fn difference(&mut self, expected: &Value, actual: &Value, path: &str) -> Option<String> {
         match (expected, actual) {
             (Value::Object(e), Value::Object(a)) => {
-                let missing = e.keys().find(|key| !a.contains_key(*key)).map(|key| format!("{path}.{key} is missing"));
-                let extra = || a.keys().find(|key| !e.contains_key(*key)).map(|key| format!("{path}.{key} is extra"));
+                let missing = e.keys().find(|key| !a.contains_key(key)).map(|key| format!("{path}.{key} is missing"));
+                let extra = || a.keys().find(|key| !e.contains_key(key)).map(|key| format!("{path}.{key} is extra"));
                 missing.or_else(extra).or_else(|| {
                     e.iter().find_map(|(key, value)| self.difference(value, &a[key], &format!("{path}.{key}")))
                 })

@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;
 
+use fairlead_api::Value;
 use fairlead_api::alloc::{self, Ledger, NodePorts};
 use fairlead_api::kinds::{SERVICE, service};
 use fairlead_api::status::Subject;
 use fairlead_api::{Failure, Look, Settings, decode, json};
-use serde_json::{Value, json};
 
 use super::template::Bindings;
 
@@ -128,7 +128,7 @@ impl World {
             let (parent, key) = pointer.rsplit_once('/')?;
             match object.pointer_mut(parent)? {
                 Value::Array(items) => *items.get_mut(key.parse::<usize>().ok()?)? = value.clone(),
-                parent => parent.set(key, value.clone()),
+                parent => parent.set(key.to_string(), value.clone()),
             }
         }
         Some(object)
@@ -240,7 +240,8 @@ impl World {
             Ok((object, warnings)) => {
                 let body = &expect["body"];
                 let parts: &[&str] = if picked || body.is_null() { &[] } else { &["spec", "status"] };
-                let differs = parts.iter().find_map(|part| self.bindings.difference(&body[part], &object[part], part));
+                let differs =
+                    parts.iter().find_map(|part| self.bindings.difference(&body[*part], &object[*part], part));
                 differs.or_else(|| self.list("warnings", &expect.texts("warnings"), warnings))
             }
             Err(failure) if i64::from(failure.code) != expect.int("status") => {
@@ -295,7 +296,7 @@ fn merge(target: &mut Value, patch: &Value) {
             target.set(key, if value.is_object() { json!({}) } else { value.clone() });
         }
         if value.is_object() {
-            merge(&mut target[key.as_str()], value);
+            merge(target.get_mut(key).expect("set above"), value);
         }
     }
 }

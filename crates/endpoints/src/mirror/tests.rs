@@ -1,6 +1,6 @@
 //! What is mirrored, row by row.
 
-use serde_json::json;
+use fairlead_api::value::json;
 
 use crate::sample::{Cluster, over, service, text};
 

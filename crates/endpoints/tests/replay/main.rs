@@ -8,7 +8,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use fairlead_api::Look;
-use serde_json::Value;
+use fairlead_api::value::Value;
 
 mod observe;
 mod world;
@@ -52,7 +52,7 @@ fn scenarios() -> PathBuf {
 }
 
 fn is_ours(step: &Value) -> bool {
-    let foreign = |what: &&str| step.at("observe").get(*what).is_some();
+    let foreign = |what: &&str| step.at("observe").get(what).is_some();
     !FOREIGN_OPS.contains(&step.text("op")) && !FOREIGN_SIGHTS.iter().any(foreign)
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use fairlead_api::Look;
-use serde_json::{Map, Value, json};
+use fairlead_api::value::{Map, Value, json};
 
 use crate::world::{NAMESPACE, World};
 
@@ -141,7 +141,7 @@ fn endpoints(world: &World, options: &Value) -> Vec<Value> {
                             shape.unset("addresses");
                         }
                     }
-                    subset.set(field, bulk);
+                    subset.set(*field, bulk);
                 }
             }
             let mut out = meta(world, object, options);

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::IpAddr;
 
 use fairlead_api::alloc::{self, Ledger, NodePorts};
+use fairlead_api::value::{Value, json};
 use fairlead_api::view::{self, EndpointSlice, Endpoints, Node, Pod, Service, View};
 use fairlead_api::{Kind, Look, Settings, decode, kinds, patch};
 use fairlead_endpoints::hints::{Hinted, Zones};
 use fairlead_endpoints::{Changes, Notice, TriggerTimes, legacy, mirror, slices};
 use serde::Serialize;
-use serde_json::{Value, json};
 
 /// The namespace scenarios are recorded in: kept as they write it, so that nothing need be replaced.
 pub(crate) const NAMESPACE: &str = "${NS}";
@@ -263,7 +263,7 @@ fn add(base: &str, offset: i64) -> String {
 }
 
 fn read<T: View>(object: &Value) -> T {
-    serde_json::from_value(object.clone()).expect("can be viewed")
+    serde_json::from_str(&object.to_string()).expect("can be viewed")
 }
 
 // ---- what controllers do ----------------------------------------------------------------------------------------------
@@ -391,13 +391,13 @@ impl World {
 
     fn write<T: View + Serialize>(&mut self, namespace: &str, changes: Changes<T>, component: &str, of: (&str, &str)) {
         for object in &changes.create {
-            self.create(view::to_json(object), false);
+            self.create(view::to_json(object).into(), false);
         }
         for object in &changes.update {
             let key = (T::KIND.kind, namespace.to_owned(), object.meta().name.clone());
             let old = self.objects[&key].clone();
             assert_eq!(object.meta().resource_version, old.at("metadata").text("resourceVersion"));
-            let mut new = self.decoded(T::KIND, view::to_json(object));
+            let mut new = self.decoded(T::KIND, view::to_json(object).into());
             let created = old.at("metadata").at("creationTimestamp").clone();
             new.map_mut("metadata").insert("creationTimestamp".to_owned(), created);
             assert_ne!(new, old, "a write must change something");

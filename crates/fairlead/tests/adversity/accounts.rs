@@ -64,7 +64,7 @@ pub(crate) fn check(services: &Objects, addresses: &Objects, map: &Value) {
     let range = 30000..=32767;
     let booked = match map {
         Value::Null => NodePorts::new(range),
-        map => NodePorts::read(map, range).expect("a map of node ports"),
+        map => NodePorts::read(&map.clone().into(), range).expect("a map of node ports"),
     };
     same(&booked.in_use().collect(), &ports_of(services), "node port");
 }

@@ -218,7 +218,7 @@ fn read(answer: &Raw) -> Value {
             let mut status = proto::read(&schema::meta::STATUS, envelope.raw).unwrap_or_default();
             status["kind"] = envelope.kind.into();
             status["apiVersion"] = envelope.api_version.into();
-            status
+            status.into()
         }
         _ => answer.json(),
     }

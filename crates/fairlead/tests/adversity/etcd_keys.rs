@@ -124,7 +124,7 @@ fn a_service_stored_as_protobuf_by_another_is_listed_watched_and_patched() {
         "status": {"loadBalancer": {}},
     });
     let key = "/registry/services/specs/default/foreign";
-    put(&etcd, key, &proto::wrap("v1", "Service", &proto::write(kinds::SERVICE.schema, &foreign)));
+    put(&etcd, key, &proto::wrap("v1", "Service", &proto::write(kinds::SERVICE.schema, &foreign.clone().into())));
     mirror.until("default/foreign");
     let seen = &mirror.objects["default/foreign"];
     assert_eq!(seen["spec"], foreign["spec"]);

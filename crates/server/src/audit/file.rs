@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use fairlead_api::value::Value;
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::Options;
 

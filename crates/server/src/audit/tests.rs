@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::{Value, json};
+use fairlead_api::value::{Value, json};
 
 use super::*;
 

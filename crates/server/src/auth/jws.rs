@@ -4,7 +4,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use fairlead_api::Look;
-use serde_json::{Value, json};
+use fairlead_api::value::{Value, json};
 
 use super::keys::{Error, SigningKey, VerifyingKey};
 

@@ -2,11 +2,12 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use fairlead_api::Look;
+use fairlead_api::value::{Value, json};
 use ring::rand::SystemRandom;
 use ring::signature::{self, EcdsaKeyPair, KeyPair, RsaKeyPair, UnparsedPublicKey};
 use ring::{digest, rand};
 use rustls_pki_types::pem::{PemObject, SectionKind};
-use serde_json::{Value, json};
 use thiserror::Error;
 use x509_parser::prelude::{FromDer, X509Certificate};
 use x509_parser::public_key::PublicKey;
@@ -171,10 +172,10 @@ impl VerifyingKey {
                 }
             }) {
                 Some(Value::Object(parts)) => parts,
-                _ => serde_json::Map::new(),
+                _ => fairlead_api::value::Map::new(),
             };
         for (field, value) in parts {
-            jwk[field] = value;
+            jwk.set(field, value);
         }
         jwk
     }

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use fairlead_api::status::Subject as About;
+use fairlead_api::value::{Map, Value, json};
 use fairlead_api::{Failure, Kind, Look, golang};
-use serde_json::{Map, Value, json};
 
 use super::{SERVICE_ACCOUNT_PREFIX, User};
 use aggregation::Aggregation;
@@ -101,7 +101,7 @@ type Place = (String, String);
 
 #[derive(Debug, Clone)]
 struct ClusterRole {
-    labels: Map<String, Value>,
+    labels: Map,
     own: Arc<[Rule]>,
     aggregation: Option<Aggregation>,
     /// What the role allows in the end: its own rules, or the collected ones.

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use fairlead_api::value::{Value, json};
 use fairlead_api::{Failure, Look, golang, kinds};
 use jiff::Timestamp;
 use ring::digest;
-use serde_json::{Value, json};
 
 use super::keys::{SigningKey, VerifyingKey};
 use super::{Objects, Rejection, SERVICE_ACCOUNT_PREFIX, User, jws};
@@ -74,7 +74,7 @@ impl Tokens {
             about["node"] = named(node);
         }
         if let Some((kind, name, uid)) = claim.bound {
-            about[kind] = named((name, uid));
+            about.set(kind.to_owned(), named((name, uid)));
         }
         about["serviceaccount"] = named((claim.name, claim.uid));
         let claims = json!({

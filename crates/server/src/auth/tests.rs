@@ -1,10 +1,10 @@
 //! Who sends a request, by certificate, token file, or not at all; and whom they may act as.
 
+use fairlead_api::value::Value;
 use fairlead_api::{Failure, Kind};
 use futures_util::future::BoxFuture;
 use http::Request;
 use rbac::{Attributes, Decision};
-use serde_json::Value;
 
 use super::token_file::TokenFile;
 use super::*;
@@ -70,7 +70,7 @@ async fn a_known_sender_is_authenticated() {
     assert_eq!(user.groups, ["devs", "ops", AUTHENTICATED]);
     assert_eq!(user.uid, "42");
     let failure = unauthorized();
-    let status = serde_json::json!({
+    let status = fairlead_api::json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": "Unauthorized",
         "reason": "Unauthorized", "code": 401,
     });

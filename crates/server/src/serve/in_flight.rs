@@ -8,11 +8,11 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use fairlead_api::Failure;
+use fairlead_api::value::json;
 use futures_util::future::BoxFuture;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
-use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower::Service;
 

@@ -132,7 +132,8 @@ async fn identity(request: Request<Incoming>, authorities: Authorities) -> (u16,
             _kind: &'static fairlead_api::Kind,
             _namespace: &'a str,
             _name: &'a str,
-        ) -> futures_util::future::BoxFuture<'a, Result<Option<serde_json::Value>, fairlead_api::Failure>> {
+        ) -> futures_util::future::BoxFuture<'a, Result<Option<fairlead_api::value::Value>, fairlead_api::Failure>>
+        {
             Box::pin(async { Ok(None) })
         }
     }
@@ -333,7 +334,7 @@ async fn too_many_requests_are_refused_but_watches_do_not_count() {
         }
         let (code, headers, text) = house.get(None, b"h2", "/fast").await;
         assert_eq!((code, headers["retry-after"].to_str().ok()), (429, Some("1")));
-        let status: serde_json::Value = serde_json::from_str(&text).expect("a Status");
+        let status: fairlead_api::value::Value = serde_json::from_str(&text).expect("a Status");
         assert_eq!((&status["reason"], &status["code"]), (&"TooManyRequests".into(), &429.into()));
         assert_eq!(status["details"]["retryAfterSeconds"], 1);
         assert_eq!(house.get(None, b"h2", "/fast?watch=1").await.0, 200);

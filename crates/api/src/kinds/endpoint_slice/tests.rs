@@ -1,4 +1,4 @@
-use serde_json::{Value, json};
+use crate::value::{Value, json};
 
 use super::v1beta1::{load, store};
 use super::*;

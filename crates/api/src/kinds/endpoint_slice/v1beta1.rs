@@ -1,7 +1,7 @@
 //! EndpointSlice as `discovery.k8s.io/v1beta1` writes it: where an endpoint is stands in one map, `topology`, which the
 //! stored form takes apart into `zone`, `nodeName` and `deprecatedTopology`.
 
-use serde_json::{Map, Value};
+use crate::value::{Map, Value};
 
 use super::{HOSTNAME, RULES, ZONE};
 use crate::decode::decode;

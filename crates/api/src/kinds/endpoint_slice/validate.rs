@@ -1,6 +1,6 @@
 //! What is wrong with an EndpointSlice.
 
-use serde_json::Value;
+use crate::value::Value;
 
 use super::ZONE;
 use crate::field::{FieldError, FieldErrors, Mistake, Path, invalid};
@@ -155,7 +155,7 @@ fn domain(text: &str, path: &Path) -> FieldErrors {
 
 fn topology(topology: &Value, path: &Path) -> FieldErrors {
     let mut errors = FieldErrors::new();
-    let count = topology.as_object().map_or(0, serde_json::Map::len);
+    let count = topology.as_object().map_or(0, crate::value::Map::len);
     if count > MAX_TOPOLOGY {
         errors.push(FieldError::too_many(path, count, MAX_TOPOLOGY));
     }

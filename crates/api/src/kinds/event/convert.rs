@@ -1,6 +1,6 @@
 //! Event between the two groups: the same facts under other names.
 
-use serde_json::{Map, Value};
+use crate::value::{Map, Value};
 
 use crate::Look;
 use crate::decode::decode;
@@ -36,8 +36,7 @@ fn renamed(
     name: impl Fn(&str) -> Option<&'static str>,
 ) -> Value {
     let fields = event.as_object().into_iter().flatten();
-    let renamed: Map<String, Value> =
-        fields.map(|(key, value)| (name(key).unwrap_or(key).to_owned(), value.clone())).collect();
+    let renamed: Map = fields.map(|(key, value)| (name(key).unwrap_or(key).to_owned(), value.clone())).collect();
     let mut event = Value::Object(renamed);
     event.set("kind", "Event");
     event.set("apiVersion", api_version);

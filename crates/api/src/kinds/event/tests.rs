@@ -1,4 +1,4 @@
-use serde_json::{Value, json};
+use crate::value::{Value, json};
 
 use super::*;
 use crate::decode::decode;
@@ -58,7 +58,7 @@ fn only_the_series_of_an_event_changes() {
 fn events_about_nodes_live_in_the_default_namespace() {
     let lenient = |namespace: &str, fields: Value| {
         let mut event = event(fields);
-        event.map_mut("metadata").insert("namespace".to_owned(), namespace.into());
+        event.map_mut("metadata").insert("namespace", namespace.into());
         validate::lenient(&event, "reportingComponent").len()
     };
     let node = json!({"involvedObject": {"kind": "Node", "name": "n"}});

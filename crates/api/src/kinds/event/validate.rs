@@ -1,6 +1,6 @@
 //! What is wrong with an Event.
 
-use serde_json::{Value, json};
+use crate::value::{Value, json};
 
 use crate::field::{FieldError, FieldErrors, Path, invalid};
 use crate::{Look, names};

@@ -1,4 +1,4 @@
-use serde_json::{Value, json};
+use crate::value::{Value, json};
 
 use super::{RULES, is_finalized, prepare_finalize, terminate, validate_finalize};
 use crate::field::FieldError;

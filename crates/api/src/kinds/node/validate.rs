@@ -1,6 +1,6 @@
 //! Mistakes in a Node.
 
-use serde_json::{Value, json};
+use crate::value::{Value, json};
 
 use crate::field::{FieldError, FieldErrors};
 use crate::kinds::pod;

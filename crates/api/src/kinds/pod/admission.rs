@@ -1,7 +1,7 @@
 //! What admission adds to a Pod: tolerations of nodes that fail, and the priority. There are no priority classes here, so
 //! a Pod cannot name one.
 
-use serde_json::{Value, json};
+use crate::value::{Value, json};
 
 use crate::look::Look;
 use crate::status::{Failure, Subject};
@@ -29,8 +29,8 @@ pub(super) fn admit(pod: &mut Value) -> Result<(), Failure> {
         ));
     }
     let spec = pod.map_mut("spec");
-    spec.insert("priority".to_owned(), 0.into());
-    spec.insert("preemptionPolicy".to_owned(), PREEMPTION.into());
+    spec.insert("priority", 0.into());
+    spec.insert("preemptionPolicy", PREEMPTION.into());
     Ok(())
 }
 
@@ -63,6 +63,6 @@ fn add_tolerations(pod: &mut Value) {
         }
     }
     if tolerations.len() > given {
-        pod.map_mut("spec").insert("tolerations".to_owned(), tolerations.into());
+        pod.map_mut("spec").insert("tolerations", tolerations.into());
     }
 }

@@ -1,6 +1,6 @@
 //! Binding a Pod to a node: the `binding` subresource.
 
-use serde_json::{Value, json};
+use crate::value::{Value, json};
 
 use crate::field::{FieldError, FieldErrors};
 use crate::look::Look;
@@ -13,7 +13,7 @@ pub fn bind(pod: &mut Value, binding: &Value, now: &str) -> Result<(), Failure> 
     check_target(binding.at("target"))?;
     check_pod(pod)?;
     let node = binding.at("target").text("name");
-    pod.map_mut("spec").insert("nodeName".to_owned(), node.into());
+    pod.map_mut("spec").insert("nodeName", node.into());
     for name in ["annotations", "labels"] {
         let Some(given) = binding.at("metadata").map(name).filter(|given| !given.is_empty()) else { continue };
         let mut all = pod.at("metadata").map(name).cloned().unwrap_or_default();
@@ -73,5 +73,5 @@ fn schedule(pod: &mut Value, now: &str) {
         Some(at) => conditions[at] = condition,
         None => conditions.push(condition),
     }
-    pod.map_mut("status").insert("conditions".to_owned(), conditions.into());
+    pod.map_mut("status").insert("conditions", conditions.into());
 }

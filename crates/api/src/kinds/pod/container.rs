@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use crate::value::Value;
 
 use super::volumes::Known;
 use super::{env, lifecycle, mounts, refuse, resources, security, spec};

@@ -1,6 +1,6 @@
 //! What a Pod has when its author did not say, and fields that say the same thing twice.
 
-use serde_json::{Map, Value, json};
+use crate::value::{Map, Value, json};
 
 use super::volumes;
 use crate::look::Look;
@@ -14,7 +14,7 @@ pub(super) fn fill(pod: &mut Value) {
 }
 
 /// Sets a field that is absent.
-pub(super) fn absent(value: &mut Value, name: &str, default: impl Into<Value>) {
+pub(super) fn absent(value: &mut Value, name: &'static str, default: impl Into<Value>) {
     if value.at(name).is_null() {
         value.set(name, default);
     }
@@ -162,7 +162,7 @@ fn request_limits(container: &mut Value) {
 
 /// Resource lists hold nothing finer than a thousandth.
 fn round_amounts(value: &mut Value, name: &str) {
-    let amounts: Option<&mut Map<String, Value>> = value.get_mut(name).and_then(Value::as_object_mut);
+    let amounts: Option<&mut Map> = value.get_mut(name).and_then(Value::as_object_mut);
     for amount in amounts.into_iter().flat_map(Map::values_mut) {
         if let Some(Ok(exact)) = amount.as_str().map(Quantity::parse) {
             *amount = exact.to_milli().to_string().into();
@@ -176,9 +176,9 @@ fn sync_ips(pod: &mut Value) {
     let (ip, first) = (status.text("podIP"), status.list("podIPs").first().map(|ip| ip.text("ip")));
     if !ip.is_empty() && first != Some(ip) {
         let ips = json!([{ "ip": ip }]);
-        pod.map_mut("status").insert("podIPs".to_owned(), ips);
+        pod.map_mut("status").insert("podIPs", ips);
     } else if let (true, Some(first)) = (ip.is_empty(), first.filter(|first| !first.is_empty())) {
         let first = first.to_owned();
-        pod.map_mut("status").insert("podIP".to_owned(), first.into());
+        pod.map_mut("status").insert("podIP", first.into());
     }
 }

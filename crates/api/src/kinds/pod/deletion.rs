@@ -1,6 +1,6 @@
 //! How long a Pod may take to go.
 
-use serde_json::Value;
+use crate::value::Value;
 
 use crate::look::Look;
 

@@ -1,6 +1,6 @@
 //! Mistakes in probes, hooks and restart policies of a container.
 
-use serde_json::Value;
+use crate::value::Value;
 
 use super::refuse;
 use crate::field::{FieldError, FieldErrors};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use crate::value::Value;
 
 use super::env::no_backsteps;
 use super::refuse;

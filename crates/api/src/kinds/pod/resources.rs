@@ -1,6 +1,6 @@
 //! Mistakes in the amounts a container requests and is limited to.
 
-use serde_json::Value;
+use crate::value::{Key, Value};
 
 use super::refuse;
 use crate::field::{FieldError, FieldErrors};
@@ -50,7 +50,7 @@ fn validate_lists(limits: &Value, requests: &Value, path: &Path, errors: &mut Fi
             None => {}
         }
     }
-    let named: Vec<&String> = [limits, requests].iter().filter_map(|l| l.as_object()).flat_map(|l| l.keys()).collect();
+    let named: Vec<&Key> = [limits, requests].iter().filter_map(|l| l.as_object()).flat_map(|l| l.keys()).collect();
     let computes = named.iter().any(|name| matches!(name.as_str(), "cpu" | "memory"));
     if !computes && named.iter().any(|name| is_huge_page(name)) {
         errors.push(FieldError::forbidden(path, "HugePages require cpu or memory"));

@@ -1,6 +1,6 @@
 //! Mistakes in what a Pod says about nodes: selectors, affinity, spread and tolerations.
 
-use serde_json::Value;
+use crate::value::Value;
 
 use super::refuse;
 use crate::field::{FieldError, FieldErrors};

@@ -1,6 +1,6 @@
 //! Mistakes in the security contexts of a Pod and its containers. Whether a Pod may ask for what it asks is not decided here.
 
-use serde_json::Value;
+use crate::value::Value;
 
 use crate::field::{FieldError, FieldErrors};
 use crate::look::Look;

@@ -1,6 +1,6 @@
 //! Mistakes in the spec of a Pod, but for its containers, volumes and scheduling, which have files of their own.
 
-use serde_json::Value;
+use crate::value::Value;
 
 use super::{container, refuse, resources, scheduling, security, volumes};
 use crate::field::{FieldError, FieldErrors};

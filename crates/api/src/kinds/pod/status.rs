@@ -1,6 +1,6 @@
 //! Writes to the status of a Pod: what is kept, and what is wrong.
 
-use serde_json::{Value, json};
+use crate::value::{Value, json};
 
 use super::{refuse, update};
 use crate::field::{FieldError, FieldErrors};

@@ -1,6 +1,6 @@
 //! Pods as `kubectl get` shows them.
 
-use serde_json::Value;
+use crate::value::Value;
 
 use super::lifecycle::stays;
 use crate::age::age;

@@ -1,4 +1,4 @@
-use serde_json::{Value, json};
+use crate::value::{Value, json};
 
 use super::{Grace, RULES, bind, grace};
 use crate::Settings;
@@ -53,7 +53,7 @@ fn images_without_tag_are_pulled_every_time() {
 #[test]
 fn fields_stand_in_the_order_of_their_type() {
     let pod = pod(json!({"hostNetwork": true}));
-    let keys: Vec<&String> = pod["spec"].as_object().expect("an object").keys().collect();
+    let keys: Vec<&crate::value::Key> = pod["spec"].as_object().expect("an object").keys().collect();
     assert_eq!(keys[..4], ["containers", "restartPolicy", "terminationGracePeriodSeconds", "dnsPolicy"]);
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use crate::value::Value;
 
 use super::scheduling;
 use super::spec::MIRROR;
@@ -154,7 +154,7 @@ fn without_changeable(spec: &Value, before: &Value) -> Value {
     spec
 }
 
-fn restore(value: &mut Value, from: &Value, name: &str) {
+fn restore(value: &mut Value, from: &Value, name: &'static str) {
     match from.get(name) {
         Some(old) => value.set(name, old.clone()),
         None => {

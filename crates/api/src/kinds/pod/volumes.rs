@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use crate::value::{Value, json};
 
 use super::defaults::{absent, items, pull_policy};
 use super::env::{no_backsteps, validate_field, validate_resource_field};

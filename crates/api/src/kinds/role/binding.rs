@@ -1,6 +1,6 @@
 //! RoleBinding and ClusterRoleBinding: who may do what a role allows.
 
-use serde_json::{Value, json};
+use crate::value::{Value, json};
 
 use crate::field::{FieldError, FieldErrors, Path, invalid};
 use crate::kinds::{Rules, columns};

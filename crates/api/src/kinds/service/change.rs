@@ -1,6 +1,6 @@
 //! A Service that changes: which fields are restored or dropped with a change of type, and which changes are refused.
 
-use serde_json::{Value, json};
+use crate::value::{Value, json};
 
 use super::spec;
 use super::validate::load_balancer_class;

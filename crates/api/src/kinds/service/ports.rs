@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use serde_json::{Value, json};
+use crate::value::{Value, json};
 
 use super::spec;
 use crate::Look;

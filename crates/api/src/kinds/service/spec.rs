@@ -1,6 +1,6 @@
 //! Questions every rule of Service asks about a spec.
 
-use serde_json::Value;
+use crate::value::Value;
 
 use crate::Look;
 

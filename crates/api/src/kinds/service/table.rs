@@ -1,6 +1,6 @@
 //! A Service as a row of `kubectl get`.
 
-use serde_json::Value;
+use crate::value::Value;
 
 use super::spec;
 use crate::kinds::Column;

@@ -1,7 +1,7 @@
 //! `spec.topologyKeys`: node labels in order of preference, of the gate `ServiceTopology`. Kubernetes had the field from
 //! 1.17 to 1.21.
 
-use serde_json::Value;
+use crate::value::Value;
 
 use super::ports::against;
 use crate::field::{FieldError, FieldErrors, Path};

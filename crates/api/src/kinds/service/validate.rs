@@ -1,6 +1,6 @@
 //! Mistakes in a Service as a whole, in the order in which the reference server lists them.
 
-use serde_json::Value;
+use crate::value::Value;
 
 use super::ports::{self, against};
 use super::spec;

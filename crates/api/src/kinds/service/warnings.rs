@@ -1,6 +1,6 @@
 //! What is allowed in a Service but unwise: deprecated, ignored, or written in an odd form.
 
-use serde_json::Value;
+use crate::value::Value;
 
 use super::spec;
 use crate::field::Path;

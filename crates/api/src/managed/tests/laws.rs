@@ -1,8 +1,8 @@
 //! What holds for any sets and any objects.
 
+use crate::value::Map;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
-use serde_json::Map;
 
 use super::*;
 
@@ -12,9 +12,9 @@ fn fields() -> impl Strategy<Value = Value> {
     let leaf = Just(json!({}));
     leaf.prop_recursive(3, 24, 4, move |inner| {
         (btree_map(step.clone(), inner, 0..4), any::<bool>()).prop_map(|(nodes, member)| {
-            let mut map: Map<String, Value> = nodes.into_iter().collect();
+            let mut map: Map = nodes.into_iter().collect();
             if member && !map.is_empty() {
-                map.insert(".".to_owned(), json!({}));
+                map.insert(".", json!({}));
             }
             Value::Object(map)
         })

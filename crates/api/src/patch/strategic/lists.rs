@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde_json::Value;
+use crate::value::Value;
 
 use super::{DIRECTIVE, Object, Place, Result, broken, merge_objects, plain, rejected, unknown_directive, wrong_type};
 use crate::golang;

@@ -1,7 +1,7 @@
 //! Why the result of a strategic merge patch is not of its type. The reference server reads it by other means than a body, so
 //! the words differ from those of [`crate::decode`].
 
-use serde_json::Value;
+use crate::value::Value;
 
 use crate::schema::{Shape, Struct};
 

@@ -1,7 +1,7 @@
 //! Random objects come back as they were; random bytes do no harm.
 
+use crate::value::{Value, json};
 use proptest::prelude::*;
-use serde_json::{Value, json};
 
 use super::{canonical, canonical_from};
 use crate::proto::{MAGIC, read, read_list, unwrap, write};

@@ -1,4 +1,4 @@
-use serde_json::json;
+use crate::value::json;
 
 use super::FieldSelector;
 use crate::kinds::{ENDPOINTS, EVENT, EVENTS_EVENT, SECRET};

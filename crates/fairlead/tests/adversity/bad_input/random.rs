@@ -115,7 +115,7 @@ fn delete(random: &mut Rng) -> Request {
 fn encoded(random: &mut Rng, path: &str, object: &Value) -> (&'static str, Vec<u8>) {
     let (media, mut bytes) = match (random.u8(..6), kind_of(path)) {
         (0, Some(kind)) => {
-            let raw = proto::write(kind.schema, object);
+            let raw = proto::write(kind.schema, &object.clone().into());
             ("application/vnd.kubernetes.protobuf", proto::wrap(&kind.api_version(), kind.kind, &raw))
         }
         (1, _) => ("application/yaml", yaml(random, object)),

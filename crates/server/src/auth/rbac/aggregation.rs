@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use fairlead_api::Look;
-use serde_json::{Map, Value};
+use fairlead_api::value::{Map, Value};
 
 use super::{ClusterRole, Policy, Rule};
 
@@ -21,7 +21,7 @@ impl Aggregation {
         (!selectors.is_empty()).then(|| Aggregation { selectors: selectors.to_vec() })
     }
 
-    fn selects(&self, labels: &Map<String, Value>) -> bool {
+    fn selects(&self, labels: &Map) -> bool {
         self.selectors.iter().any(|selector| selects(selector, labels))
     }
 }
@@ -64,7 +64,7 @@ fn collect<'a>(
 }
 
 /// Whether a `metav1.LabelSelector` matches. An operator we do not know selects nothing.
-fn selects(selector: &Value, labels: &Map<String, Value>) -> bool {
+fn selects(selector: &Value, labels: &Map) -> bool {
     let value = |key: &str| labels.get(key).and_then(Value::as_str);
     let all = selector.map("matchLabels").into_iter().flatten();
     all.into_iter().all(|(key, wanted)| value(key) == wanted.as_str())

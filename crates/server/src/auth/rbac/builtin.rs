@@ -1,8 +1,8 @@
 //! The roles and bindings every cluster begins with, as `builtin.json` lists them: Kubernetes' own names and rules for the
 //! kinds of clients that talk to us, and a few of ours.
 
+use fairlead_api::value::{Value, json};
 use fairlead_api::{Kind, Look, kinds};
-use serde_json::{Value, json};
 
 use super::GROUP;
 

@@ -1,8 +1,8 @@
 //! Nobody may give away rights they do not have: the check before a role or binding is written.
 
 use fairlead_api::status::Subject as About;
+use fairlead_api::value::Value;
 use fairlead_api::{Failure, Kind, Look, golang};
-use serde_json::Value;
 
 use super::rule::quoted;
 use super::{Attributes, GROUP, Policy, Rule, Target};

@@ -1,7 +1,7 @@
 //! One rule of a role: what it allows, and whether it covers another rule.
 
+use fairlead_api::value::{Value, json};
 use fairlead_api::{Look, golang};
-use serde_json::{Value, json};
 
 use super::{Attributes, Target};
 

@@ -1,7 +1,7 @@
 //! Tables of who may do what.
 
+use fairlead_api::value::{Value, json};
 use fairlead_api::{Kind, kinds};
-use serde_json::{Value, json};
 
 use super::*;
 

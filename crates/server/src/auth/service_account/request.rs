@@ -2,9 +2,9 @@
 
 use fairlead_api::field::FieldErrors;
 use fairlead_api::status::Subject;
+use fairlead_api::value::{Value, json};
 use fairlead_api::{Failure, FieldError, Look, Path, kinds};
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, json};
 
 use super::{Claim, Tokens};
 use crate::auth::Objects;

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use fairlead_api::Kind;
+use fairlead_api::value::json;
 use futures_util::future::BoxFuture;
-use serde_json::json;
 
 use super::*;
 use crate::auth::{Anonymous, Authenticator};

@@ -1,6 +1,6 @@
 //! Mistakes in the addresses of a Service: cluster IPs and their families, external IPs, source ranges.
 
-use serde_json::Value;
+use crate::value::Value;
 
 use super::super::ports::against;
 use super::super::spec;
