@@ -1,4 +1,4 @@
-use serde_json::{Value, json};
+use crate::{Look, Value, json};
 
 use super::*;
 use crate::alloc::ip_address_object;
@@ -163,7 +163,7 @@ fn labels_of_the_allocator_are_put_back_in_silence() {
     check(|store| store.addresses[0]["metadata"]["labels"] = Value::Null, expected);
     for (label, value) in [("ip-family", "IPv6"), ("managed-by", "me")] {
         check(
-            |store| store.addresses[0]["metadata"]["labels"][format!("ipaddress.kubernetes.io/{label}")] = json!(value),
+            |store| store.addresses[0]["metadata"]["labels"].set(format!("ipaddress.kubernetes.io/{label}"), value),
             expected,
         );
     }

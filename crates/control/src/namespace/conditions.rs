@@ -77,10 +77,10 @@ fn listed(items: impl Iterator<Item = String>) -> Option<String> {
     (!items.is_empty()).then(|| items.join(", "))
 }
 
-fn set_one(conditions: &mut Vec<Value>, kind: &str, wanted: &[(&str, &str); 3], now: &str) -> bool {
+fn set_one(conditions: &mut Vec<Value>, kind: &str, wanted: &[(&'static str, &str); 3], now: &str) -> bool {
     let Some(known) = conditions.iter_mut().find(|condition| condition.text("type") == kind) else {
         let mut condition = json!({"type": kind, "lastTransitionTime": now});
-        wanted.iter().for_each(|(field, text)| condition.set(field, *text));
+        wanted.iter().for_each(|(field, text)| condition.set(*field, *text));
         conditions.push(condition);
         return true;
     };
@@ -90,6 +90,6 @@ fn set_one(conditions: &mut Vec<Value>, kind: &str, wanted: &[(&str, &str); 3], 
     if known.text("status") != wanted[0].1 {
         known.set("lastTransitionTime", now);
     }
-    wanted.iter().for_each(|(field, text)| known.set(field, *text));
+    wanted.iter().for_each(|(field, text)| known.set(*field, *text));
     true
 }

@@ -44,8 +44,23 @@ fn distribute(zones: &Zones, slices: &mut Slices<'_, '_>) -> Result<Counts, Stri
     if ready.iter().any(|endpoint| zone(endpoint).is_none()) {
         return Err("One or more endpoints do not have a zone specified".to_owned());
     }
+    let given = set_hints(slices, &allocations, |slice, given| valid_hints(slice, given, &allocations));
+    // Slices that keep their hints may stand in the way of the others; then none does. Otherwise the next look would find
+    // a zone with too many again, and this would never come to rest.
+    let too_many = |(zone, count): (&String, &usize)| {
+        allocations.get(zone.as_str()).is_none_or(|allocation| *count > allocation.maximum)
+    };
+    Ok(if given.iter().any(too_many) { set_hints(slices, &allocations, |_, _| None) } else { given })
+}
+
+/// Sets hints in all slices but those that keep what they have, which `keep` says with how many that is for each zone.
+fn set_hints(
+    slices: &mut Slices<'_, '_>,
+    allocations: &Allocations<'_>,
+    keep: impl for<'s> Fn(&'s EndpointSlice, &Counts) -> Option<BTreeMap<&'s str, usize>>,
+) -> Counts {
     let mut given = Counts::new();
-    slices.touch(|slice| match valid_hints(slice, &given, &allocations) {
+    slices.touch(|slice| match keep(slice, &given) {
         Some(hints) => {
             hints.into_iter().for_each(|(zone, count)| *given.entry(zone.to_owned()).or_default() += count);
             false
@@ -58,8 +73,8 @@ fn distribute(zones: &Zones, slices: &mut Slices<'_, '_>) -> Result<Counts, Stri
             *given.entry(zone.to_owned()).or_default() += 1;
         }
     }
-    move_hints(slices, &allocations, &mut given);
-    Ok(given)
+    move_hints(slices, allocations, &mut given);
+    given
 }
 
 fn zone(endpoint: &Endpoint) -> Option<&str> {
@@ -107,10 +122,14 @@ fn valid_hints<'s>(
     hints.iter().all(fits).then_some(hints)
 }
 
-/// Gives endpoints of zones that have too many to those that have too few.
+/// Gives endpoints of zones that have too many to those that have too few. Which ones does not depend on the slices they are in:
+/// those that are new have no names yet, and stand elsewhere at the next look.
 fn move_hints(slices: &mut Slices<'_, '_>, allocations: &Allocations<'_>, given: &mut Counts) {
     let (mut giving, mut receiving) = transfers(allocations, given);
-    for endpoint in slices.changing().flat_map(|slice| &mut slice.endpoints).filter(|endpoint| endpoint.is_ready()) {
+    let changing = slices.changing().flat_map(|slice| &mut slice.endpoints);
+    let mut movable: Vec<_> = changing.filter(|endpoint| endpoint.is_ready()).collect();
+    movable.sort_by(|a, b| a.addresses.cmp(&b.addresses));
+    for endpoint in movable {
         let Some(from) = endpoint.zone.clone().filter(|zone| giving.contains_key(zone)) else {
             continue;
         };

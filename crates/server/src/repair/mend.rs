@@ -2,11 +2,11 @@
 
 use std::net::IpAddr;
 
+use fairlead_api::Value;
 use fairlead_api::alloc::{self, NodePorts};
 use fairlead_api::repair::{Finding, Mend, Owner, Parent, PortMap};
 use fairlead_api::{Failure, Look};
 use fairlead_store::{Guard, Outcome, Revision, Txn, Write};
-use serde_json::Value;
 
 use super::kinds;
 use super::snapshot::{map_key, read_map};

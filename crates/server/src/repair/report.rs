@@ -3,9 +3,9 @@
 
 use fairlead_api::Failure;
 use fairlead_api::repair::{About, Finding, Mend};
+use fairlead_api::{Value, json};
 use jiff::Timestamp;
 use ring::digest::{SHA256, digest};
-use serde_json::{Value, json};
 
 use super::kinds;
 use crate::{Inner, bootstrap, object};

@@ -3,12 +3,12 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use fairlead_api::Value;
 use fairlead_api::alloc::NodePorts;
 use fairlead_api::repair::{self, Address, Findings, HandMade, PortMap, Seen, Service, World};
 use fairlead_api::{Failure, Kind, Look};
 use fairlead_store::{Backend, Entry, Error, Range, Revision};
 use ipnet::IpNet;
-use serde_json::Value;
 
 use super::kinds;
 use crate::object;

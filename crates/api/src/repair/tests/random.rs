@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::net::IpAddr;
 
+use crate::{Value, json};
 use ipnet::IpNet;
 use proptest::prelude::*;
-use serde_json::{Value, json};
 
 use crate::alloc::{self, Ledger, NodePorts, ip_address_object};
 use crate::repair::{Address, Findings, HandMade, Mend, PortMap, Seen, Service, World, examine};
