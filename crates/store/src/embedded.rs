@@ -19,7 +19,6 @@ mod recovery;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
@@ -130,19 +129,19 @@ impl Backend for Embedded {
 /// Reads the database: what is present, what happened last, and what is only history.
 fn rebuild(source: &ReadTransaction, name: &str) -> Result<(State, History), Error> {
     let meta = log::read_meta(source, name)?;
-    let mut present = Present { entries: BTreeMap::new(), revision: meta.revision };
+    let mut present = Present::at(meta.revision);
     let (mut events, mut history) = (Vec::new(), History::default());
     log::replay(source, name, |revision, key, change| {
         present.revision = present.revision.max(revision);
-        let previous = present.entries.get(key).cloned();
+        let previous = present.entry(key).cloned();
         let event = match (change, previous) {
             (Change::Put(draft), previous) => {
                 let entry = Arc::new(Entry::new(key.into(), revision, &draft));
-                present.entries.insert(key.into(), entry.clone());
+                present.put(entry.clone());
                 Event { revision, entry, previous, deleted: false }
             }
             (Change::Delete, Some(previous)) => {
-                present.entries.remove(key);
+                present.remove(key);
                 Event { revision, entry: Arc::new(previous.at(revision)), previous: Some(previous), deleted: true }
             }
             // What it deleted has been forgotten already, and it is next.

@@ -22,7 +22,7 @@ const JOURNAL: [&str; 2] = ["store.journal-0", "store.journal-1"];
 const PARTIAL: &str = ".partial";
 
 /// The log is read once, at the start, and then only written; what redb caches beyond the pages of a batch is waste.
-const CACHE_BYTES: usize = 4 << 20;
+const CACHE_BYTES: usize = 1 << 20;
 
 /// Opens a file, or makes an empty one that is filled as told.
 pub(super) fn open_or_make(

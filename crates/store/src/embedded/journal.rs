@@ -21,7 +21,7 @@ pub(super) type Medium = Box<dyn StorageBackend>;
 
 /// How much a file takes before the other one is used: some thousand objects in one transaction of the database, read
 /// within milliseconds at the start.
-pub(super) const CAPACITY: usize = 4 << 20;
+pub(super) const CAPACITY: usize = 1 << 20;
 
 /// A file grows by so much. To write over what has been written before costs the sync two thirds of what growing
 /// costs it (measured on ext4: 35 us of CPU, not 52), since then only data goes to disk.
