@@ -55,8 +55,8 @@ fn split(path: &str) -> Option<(&str, Option<&str>)> {
 
 /// Why the store does not answer.
 async fn trouble(store: &dyn Backend) -> Option<String> {
-    match tokio::time::timeout(PATIENCE, store.revision()).await {
-        Ok(Ok(_)) => None,
+    match tokio::time::timeout(PATIENCE, store.health()).await {
+        Ok(Ok(())) => None,
         Ok(Err(error)) => Some(error.to_string()),
         Err(_) => Some(format!("no answer within {} s", PATIENCE.as_secs())),
     }

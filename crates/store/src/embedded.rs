@@ -1,20 +1,26 @@
-//! A store in one file: the present in memory, every change in a log on disk before anybody sees it.
+//! A store in one directory: the present in memory, every change in a journal on disk before anybody sees it.
 //!
 //! ```text
-//! commit --queue--> committer thread: plan, append to the log, sync, apply --> readers, watchers
+//! commit --queue--> committer thread: plan, append to the journal, sync, apply --> readers, watchers
+//!                                                  |
+//!                                                  +--> checkpoint thread: many changes at once into the database
 //! ```
+//!
+//! The database is read only at the start. What it has not seen by then is in the journal.
 
 mod backup;
+mod checkpoint;
 mod committer;
 mod file;
 mod history;
+mod journal;
 mod log;
+mod recovery;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 use futures_util::FutureExt;
@@ -25,46 +31,54 @@ use tokio::sync::{mpsc, oneshot};
 use crate::state::{Present, State};
 use crate::{Backend, Entry, Error, Event, Outcome, Page, Range, Revision, Txn, Watch};
 pub use backup::restore;
+use checkpoint::Checkpoints;
 use committer::{Committer, Job};
 use history::History;
+use journal::{Journal, Medium};
 use log::{Change, Meta};
 
 /// Transactions that wait for the disk. Further callers wait for a place.
 const QUEUE: usize = 1024;
 
-/// Keeps objects in a file.
+/// Keeps objects in files.
 #[derive(Debug)]
 pub struct Embedded {
     state: Arc<State>,
-    db: Arc<Database>,
+    broken: Arc<OnceLock<Error>>,
     /// `None` only while being dropped.
     queue: Option<mpsc::Sender<Job>>,
     committer: Option<JoinHandle<()>>,
 }
 
 impl Embedded {
-    /// Opens the store of a data directory, or makes an empty one. The file is locked: a second process is refused.
+    /// Opens the store of a data directory, or makes an empty one. The database is locked: a second process is refused.
     pub fn open(data_dir: &Path) -> Result<Embedded, Error> {
         file::create_dir(data_dir)?;
         let path = data_dir.join(file::NAME);
-        let db = file::open_or_make(&path, |db| log::initialize(db, Meta::EMPTY))?;
-        Embedded::start(db, &path.display().to_string())
+        let db = file::open_or_make(&path, |db| log::initialize(db, Meta::at(Revision(0))))?;
+        let journal = file::open_journal(data_dir)?;
+        Embedded::start(db, journal, journal::CAPACITY, &path.display().to_string())
     }
 
     /// Copies the store, as it is now, into a file that [`restore`] takes. Commits go on meanwhile; blocks the caller.
     pub fn backup(&self, path: &Path) -> Result<(), Error> {
-        backup::backup(&self.db, path)
+        backup::backup(self.state.page(&Range::default())?, path)
     }
 
-    fn start(db: Database, name: &str) -> Result<Embedded, Error> {
+    fn start(db: Database, media: [Medium; 2], capacity: usize, name: &str) -> Result<Embedded, Error> {
+        let store = recovery::recover(&db, &media, name)?;
         let (state, history) = rebuild(&log::look(&db, name)?, name)?;
-        let (db, state) = (Arc::new(db), Arc::new(state));
+        let (state, broken) = (Arc::new(state), Arc::new(OnceLock::new()));
+        let journal = Journal::new(media, store, capacity);
+        let journal = journal.map_err(|error| Error::Unusable(format!("the journal of {name}: {error}")))?;
+        let checkpoints = Checkpoints::start(db, history)?;
+        let committer =
+            Committer { state: state.clone(), journal, checkpoints, pending: Vec::new(), broken: broken.clone() };
         let (queue, jobs) = mpsc::channel(QUEUE);
-        let committer = Committer { db: db.clone(), state: state.clone(), history, broken: None };
         let thread = std::thread::Builder::new().name("store".into());
         let thread = thread.spawn(move || committer.run(jobs));
         let thread = thread.map_err(|error| Error::Unusable(format!("no thread for the store: {error}")))?;
-        Ok(Embedded { state, db, queue: Some(queue), committer: Some(thread) })
+        Ok(Embedded { state, broken, queue: Some(queue), committer: Some(thread) })
     }
 
     async fn enqueue(&self, txn: Txn) -> Result<Outcome, Error> {
@@ -77,7 +91,7 @@ impl Embedded {
 }
 
 impl Drop for Embedded {
-    /// Waits for the queued writes, so that whoever opens the file next finds it closed.
+    /// Waits for the queued writes, so that whoever opens the files next finds them closed.
     fn drop(&mut self) {
         self.queue = None;
         if let Some(thread) = self.committer.take() {
@@ -106,24 +120,28 @@ impl Backend for Embedded {
     fn revision(&self) -> BoxFuture<'_, Result<Revision, Error>> {
         ready(Ok(self.state.revision())).boxed()
     }
+
+    fn health(&self) -> BoxFuture<'_, Result<(), Error>> {
+        ready(self.broken.get().map_or(Ok(()), |error| Err(error.clone()))).boxed()
+    }
 }
 
-/// Reads the log: what is present, what happened last, and what is only history.
+/// Reads the database: what is present, what happened last, and what is only history.
 fn rebuild(source: &ReadTransaction, name: &str) -> Result<(State, History), Error> {
     let meta = log::read_meta(source, name)?;
-    let mut present = Present { entries: BTreeMap::new(), revision: meta.revision };
+    let mut present = Present::at(meta.revision);
     let (mut events, mut history) = (Vec::new(), History::default());
     log::replay(source, name, |revision, key, change| {
         present.revision = present.revision.max(revision);
-        let previous = present.entries.get(key).cloned();
+        let previous = present.entry(key).cloned();
         let event = match (change, previous) {
             (Change::Put(draft), previous) => {
                 let entry = Arc::new(Entry::new(key.into(), revision, &draft));
-                present.entries.insert(key.into(), entry.clone());
+                present.put(entry.clone());
                 Event { revision, entry, previous, deleted: false }
             }
             (Change::Delete, Some(previous)) => {
-                present.entries.remove(key);
+                present.remove(key);
                 Event { revision, entry: Arc::new(previous.at(revision)), previous: Some(previous), deleted: true }
             }
             // What it deleted has been forgotten already, and it is next.

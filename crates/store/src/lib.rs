@@ -1,4 +1,4 @@
-//! Objects with revisions and a watchable past. A [`Backend`] keeps them: in memory, in one file, or in etcd.
+//! Objects with revisions and a watchable past. A [`Backend`] keeps them: in memory, in a directory, or in etcd.
 //!
 //! Keys are laid out as kube-apiserver lays them out (`/registry/services/specs/default/web`). Values are JSON objects; the
 //! revision at which a key was last written is the object's `metadata.resourceVersion`, and the store puts it into
@@ -41,4 +41,8 @@ pub trait Backend: Send + Sync + 'static {
     fn watch<'a>(&'a self, prefix: &'a str, after: Revision) -> BoxFuture<'a, Result<Watch, Error>>;
     /// The newest revision.
     fn revision(&self) -> BoxFuture<'_, Result<Revision, Error>>;
+    /// Whether it can be read and written, or what is the matter.
+    fn health(&self) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async { self.revision().await.map(drop) })
+    }
 }

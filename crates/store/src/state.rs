@@ -2,7 +2,9 @@
 //!
 //! A batch of transactions is planned first and applied later, so that a store can make it durable in between.
 
-use std::collections::{BTreeMap, HashMap};
+use std::borrow::Borrow;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -19,9 +21,13 @@ pub(crate) struct State {
 /// What is there now.
 #[derive(Debug, Default)]
 pub(crate) struct Present {
-    pub(crate) entries: BTreeMap<Box<str>, Arc<Entry>>,
+    entries: BTreeSet<ByKey>,
     pub(crate) revision: Revision,
 }
+
+/// An entry in the order of keys: the key it bears is the only copy.
+#[derive(Debug)]
+struct ByKey(Arc<Entry>);
 
 /// What a batch of transactions will change.
 #[derive(Debug, Default)]
@@ -43,7 +49,7 @@ impl State {
     }
 
     pub(crate) fn entry(&self, key: &str) -> Option<Arc<Entry>> {
-        self.read(|present| present.entries.get(key).cloned())
+        self.read(|present| present.entry(key).cloned())
     }
 
     pub(crate) fn revision(&self) -> Revision {
@@ -87,9 +93,9 @@ impl State {
         let mut present = self.present.write().unwrap_or_else(PoisonError::into_inner);
         for event in &events {
             match event.deleted {
-                true => present.entries.remove(&event.entry.key),
-                false => present.entries.insert(event.entry.key.clone(), event.entry.clone()),
-            };
+                true => present.remove(&event.entry.key),
+                false => present.put(event.entry.clone()),
+            }
         }
         present.revision = revision;
         // Still under the lock: a list of an older revision needs the present and the past to agree.
@@ -102,6 +108,23 @@ impl State {
 }
 
 impl Present {
+    /// Nothing, at a revision.
+    pub(crate) fn at(revision: Revision) -> Present {
+        Present { entries: BTreeSet::new(), revision }
+    }
+
+    pub(crate) fn entry(&self, key: &str) -> Option<&Arc<Entry>> {
+        self.entries.get(key).map(|ByKey(entry)| entry)
+    }
+
+    pub(crate) fn put(&mut self, entry: Arc<Entry>) {
+        self.entries.replace(ByKey(entry));
+    }
+
+    pub(crate) fn remove(&mut self, key: &str) {
+        self.entries.remove(key);
+    }
+
     fn under(&self, range: &Range) -> impl Iterator<Item = &Arc<Entry>> {
         let prefix = &*range.prefix;
         let start = match range.after.as_deref() {
@@ -109,7 +132,33 @@ impl Present {
             _ => Bound::Included(prefix),
         };
         let from = self.entries.range::<str, _>((start, Bound::Unbounded));
-        from.take_while(move |(key, _)| key.starts_with(prefix)).map(|(_, entry)| entry)
+        from.map(|ByKey(entry)| entry).take_while(move |entry| entry.key.starts_with(prefix))
+    }
+}
+
+impl Borrow<str> for ByKey {
+    fn borrow(&self) -> &str {
+        &self.0.key
+    }
+}
+
+impl PartialEq for ByKey {
+    fn eq(&self, other: &ByKey) -> bool {
+        self.0.key == other.0.key
+    }
+}
+
+impl Eq for ByKey {}
+
+impl PartialOrd for ByKey {
+    fn partial_cmp(&self, other: &ByKey) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ByKey {
+    fn cmp(&self, other: &ByKey) -> Ordering {
+        self.0.key.cmp(&other.0.key)
     }
 }
 
@@ -190,7 +239,7 @@ impl<'a> Planning<'a> {
     fn current(&self, key: &str) -> Option<&Arc<Entry>> {
         match self.changed.get(key) {
             Some(changed) => changed.as_ref(),
-            None => self.present.entries.get(key),
+            None => self.present.entry(key),
         }
     }
 }

@@ -131,7 +131,7 @@ impl Windows {
     pub(crate) fn watch(&self, prefix: &str, after: Revision) -> Result<Watch, Error> {
         let topic = self.topic_to_watch(prefix)?;
         // Only to learn whether it reaches back that far.
-        drop(topic.ring.read().unwrap_or_else(PoisonError::into_inner).since(after)?);
+        topic.ring.read().unwrap_or_else(PoisonError::into_inner).reaches(after)?;
         Ok(Watch::new(topic, self.revision.clone(), prefix, after))
     }
 
@@ -151,8 +151,8 @@ impl Windows {
         let concerned = topics.iter().filter(|(name, _)| name.starts_with(prefix) || prefix.starts_with(&***name));
         for (_, topic) in concerned {
             let ring = topic.ring.read().unwrap_or_else(PoisonError::into_inner);
-            for event in ring.since(at)?.filter(|event| event.entry.key.starts_with(prefix)) {
-                older.entry(event.entry.key.clone()).or_insert_with(|| event.previous.clone());
+            for (key, previous) in ring.before(at)?.filter(|(key, _)| key.starts_with(prefix)) {
+                older.entry(key.into()).or_insert_with(|| previous.cloned());
             }
         }
         Ok(older)

@@ -6,7 +6,7 @@ use redb::{Database, ReadTransaction, ReadableTable};
 
 use super::file::{self, place};
 use super::log::{self, LOG, Meta};
-use crate::{Error, Revision};
+use crate::{Error, Page, Revision};
 
 /// A restored store goes on this far beyond the copy: clients may have seen revisions after the copy was taken, and must
 /// not take the restored store's for those. (etcd's documentation advises the same step.)
@@ -23,15 +23,19 @@ pub fn restore(from: &Path, data_dir: &Path) -> Result<(), Error> {
     log::replay(&source, &name, |revision, _, _| newest = newest.max(revision))?;
     let revision = Revision(newest.0 + RESTORE_STEP);
     file::create_dir(data_dir)?;
-    place(&data_dir.join(file::NAME), |target| copy(&source, target, Meta { revision, history: revision }))
+    place(&data_dir.join(file::NAME), |target| copy(&source, target, Meta::at(revision)))
 }
 
-/// Writes a copy of the store as it is now; what is committed meanwhile is not in it.
-pub(super) fn backup(db: &Database, path: &Path) -> Result<(), Error> {
-    // One look for all: the log fits the numbers beside it only as of the same moment.
-    let source = log::look(db, "the store")?;
-    let meta = log::read_meta(&source, "the store")?;
-    place(path, |target| copy(&source, target, meta))
+/// Writes a copy of all objects at one revision, without what was before: a restored store has no past.
+pub(super) fn backup(mut all: Page, path: &Path) -> Result<(), Error> {
+    all.entries.sort_unstable_by_key(|entry| entry.revision);
+    place(path, |target| {
+        let txn = target.begin_write()?;
+        log::write_meta(&txn, Meta::at(all.revision))?;
+        log::put(&txn, &all.entries)?;
+        txn.commit()?;
+        Ok(())
+    })
 }
 
 fn copy(source: &ReadTransaction, to: &Database, meta: Meta) -> Result<(), redb::Error> {

@@ -1,23 +1,28 @@
-//! The database file: made whole or not at all, readable by its owner only, open in one process.
+//! The files: the database, made whole or not at all and open in one process, and the journal. Readable by their owner only.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use redb::backends::FileBackend;
 use redb::{Database, DatabaseError};
 
+use super::journal::Medium;
 use super::log;
 use crate::Error;
 
-/// Its name in the data directory.
+/// The name of the database in the data directory.
 pub(super) const NAME: &str = "store.redb";
+
+/// The names of the journal's files.
+const JOURNAL: [&str; 2] = ["store.journal-0", "store.journal-1"];
 
 /// What the name of a file ends with that is not yet whole.
 const PARTIAL: &str = ".partial";
 
 /// The log is read once, at the start, and then only written; what redb caches beyond the pages of a batch is waste.
-const CACHE_BYTES: usize = 4 << 20;
+const CACHE_BYTES: usize = 1 << 20;
 
 /// Opens a file, or makes an empty one that is filled as told.
 pub(super) fn open_or_make(
@@ -54,11 +59,22 @@ pub(super) fn create_dir(path: &Path) -> Result<(), Error> {
     made.map_err(|error| Error::Unusable(format!("{} cannot be made: {error}", path.display())))
 }
 
-/// It holds Secrets, hence the mode.
+/// Opens the files of the journal, or makes them, empty. Whoever has the database open may use them.
+pub(super) fn open_journal(data_dir: &Path) -> Result<[Medium; 2], Error> {
+    let open = |name: &str| -> Result<Medium, Error> {
+        let path = data_dir.join(name);
+        let medium = FileBackend::new(open_file(&path)?);
+        Ok(Box::new(medium.map_err(|error| log::unreadable(&path.display().to_string(), &error.into()))?))
+    };
+    let media = [open(JOURNAL[0])?, open(JOURNAL[1])?];
+    // The names must be on disk before anything in the files is relied on.
+    File::open(data_dir).and_then(|dir| dir.sync_all()).map_err(|error| failed(data_dir, &error))?;
+    Ok(media)
+}
+
 fn open(path: &Path) -> Result<Database, Error> {
     let name = path.display();
-    let file = File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
-    let file = file.map_err(|error| Error::Unusable(format!("{name} cannot be opened: {error}")))?;
+    let file = open_file(path)?;
     Database::builder().set_cache_size(CACHE_BYTES).create_file(file).map_err(|error| match error {
         DatabaseError::DatabaseAlreadyOpen => Error::Unusable(format!("{name} is in use by another process")),
         DatabaseError::UpgradeRequired(version) => Error::Unusable(format!(
@@ -66,6 +82,12 @@ fn open(path: &Path) -> Result<Database, Error> {
         )),
         other => log::unreadable(&name.to_string(), &other.into()),
     })
+}
+
+/// It holds Secrets, hence the mode.
+fn open_file(path: &Path) -> Result<File, Error> {
+    let file = File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
+    file.map_err(|error| Error::Unusable(format!("{} cannot be opened: {error}", path.display())))
 }
 
 fn write_partial(partial: &Path, fill: impl FnOnce(&Database) -> Result<(), redb::Error>) -> Result<(), Error> {

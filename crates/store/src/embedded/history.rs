@@ -9,8 +9,8 @@ use crate::{Event, Revision};
 const KEPT_RECORDS: usize = 10_000;
 const KEPT_BYTES: usize = 64 << 20;
 
-/// Records forgotten with one batch. Neighbours share pages, so a portion costs little more than one record, and a whole
-/// portion less than a millisecond.
+/// Fewer records than this are not worth forgetting: neighbours share pages, so a portion costs little more than one
+/// record.
 const PORTION: usize = 128;
 
 /// A record that a later one made history.
@@ -53,7 +53,7 @@ impl History {
         if self.records.len() < KEPT_RECORDS + PORTION && self.bytes <= KEPT_BYTES {
             return portion;
         }
-        while portion.records.len() < PORTION && (self.records.len() > KEPT_RECORDS || self.bytes > KEPT_BYTES) {
+        while self.records.len() > KEPT_RECORDS || self.bytes > KEPT_BYTES {
             let Some(oldest) = self.records.pop_front() else { break };
             self.bytes -= oldest.bytes;
             portion.history = Some(oldest.by);

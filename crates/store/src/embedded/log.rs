@@ -1,21 +1,25 @@
-//! The file behind the embedded store: which tables it has, how a change is laid out as bytes, and what is appended.
+//! The database behind the embedded store: which tables it has, how a change is laid out as bytes, and what is appended.
 //!
 //! | table  | key                  | value                                                            |
 //! |--------|----------------------|------------------------------------------------------------------|
 //! | `meta` | `format`             | the version of this layout                                       |
-//! | `meta` | `revision`           | the store is at this revision or later                           |
+//! | `meta` | `store`              | which store it is: the journal's frames bear the same number     |
+//! | `meta` | `revision`           | the database is at this revision or later                        |
 //! | `meta` | `history`            | every change after this revision is in `log`                     |
 //! | `log`  | revision, object key | 1 byte: 1 put, 2 delete; for a put then 4 bytes: the offset of   |
 //! |        |                      | the resourceVersion, little endian, and the JSON without it      |
 //!
 //! Up to `history` the log has at least the newest put of each object that was there.
 
+use std::sync::Arc;
+
 use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 
-use crate::{Draft, Error, Event, Revision};
+use crate::{Draft, Entry, Error, Event, Revision};
 
-/// The layout this program writes, and the newest it reads.
-pub(crate) const FORMAT: u64 = 1;
+/// The layout this program writes, and the newest it reads. Format 1 had no journal: a program that knows only that one would
+/// not see what is in it.
+pub(crate) const FORMAT: u64 = 2;
 
 pub(crate) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 pub(crate) const LOG: TableDefinition<'_, (u64, &str), &[u8]> = TableDefinition::new("log");
@@ -29,11 +33,15 @@ const PUT_HEAD: usize = 5;
 pub(crate) struct Meta {
     pub(crate) revision: Revision,
     pub(crate) history: Revision,
+    /// Not yet given in a copy, and in format 1.
+    pub(crate) store: Option<u64>,
 }
 
 impl Meta {
-    /// Of a store without a past.
-    pub(crate) const EMPTY: Meta = Meta { revision: Revision(0), history: Revision(0) };
+    /// Of a store at a revision, without a past.
+    pub(crate) fn at(revision: Revision) -> Meta {
+        Meta { revision, history: revision, store: None }
+    }
 }
 
 /// What a log record says.
@@ -47,7 +55,9 @@ pub(crate) enum Change {
 #[derive(Debug)]
 pub(crate) struct Append<'a> {
     pub(crate) events: &'a [Event],
-    /// Records nobody needs any more.
+    /// After the events.
+    pub(crate) revision: Revision,
+    /// Records nobody needs any more, those of these events among them.
     pub(crate) forgotten: &'a [(Revision, Box<str>)],
     /// Set when records are forgotten: from where on the log is complete.
     pub(crate) history: Option<Revision>,
@@ -58,18 +68,33 @@ pub(crate) fn append(db: &Database, batch: &Append<'_>) -> Result<(), redb::Erro
     let txn = db.begin_write()?;
     {
         let mut log = txn.open_table(LOG)?;
-        for (revision, key) in batch.forgotten {
-            log.remove((revision.0, &**key))?;
-        }
         for event in batch.events {
             let mut place = log.insert_reserve((event.revision.0, &*event.entry.key), encoded_len(event))?;
             encode(event, place.as_mut());
         }
+        // After the events, of which some may be history already.
+        for (revision, key) in batch.forgotten {
+            log.remove((revision.0, &**key))?;
+        }
     }
-    if let Some(history) = batch.history {
-        txn.open_table(META)?.insert("history", history.0)?;
+    {
+        let mut meta = txn.open_table(META)?;
+        meta.insert("revision", batch.revision.0)?;
+        if let Some(history) = batch.history {
+            meta.insert("history", history.0)?;
+        }
     }
     txn.commit()?;
+    Ok(())
+}
+
+/// Adds objects to the log.
+pub(crate) fn put(txn: &WriteTransaction, entries: &[Arc<Entry>]) -> Result<(), redb::Error> {
+    let mut log = txn.open_table(LOG)?;
+    for entry in entries {
+        let mut place = log.insert_reserve((entry.revision.0, &*entry.key), put_len(entry))?;
+        encode_put(entry, place.as_mut());
+    }
     Ok(())
 }
 
@@ -87,6 +112,9 @@ pub(crate) fn write_meta(txn: &WriteTransaction, meta: Meta) -> Result<(), redb:
     table.insert("format", FORMAT)?;
     table.insert("revision", meta.revision.0)?;
     table.insert("history", meta.history.0)?;
+    if let Some(store) = meta.store {
+        table.insert("store", store)?;
+    }
     Ok(())
 }
 
@@ -102,20 +130,29 @@ pub(crate) fn read_meta(source: &ReadTransaction, name: &str) -> Result<Meta, Er
         [Some(format), ..] if format > FORMAT => Err(Error::Unusable(format!(
             "{name} has format {format}, written by a newer program; this program reads up to format {FORMAT}"
         ))),
-        [Some(_), Some(revision), Some(history)] => {
-            Ok(Meta { revision: Revision(revision), history: Revision(history) })
+        [Some(_), Some(revision), Some(history), store] => {
+            Ok(Meta { revision: Revision(revision), history: Revision(history), store })
         }
         _ => Err(Error::Unusable(format!("{name} is not a store: its format, revision or history is missing"))),
     }
 }
 
-fn meta_numbers(source: &ReadTransaction) -> Result<[Option<u64>; 3], redb::Error> {
+fn meta_numbers(source: &ReadTransaction) -> Result<[Option<u64>; 4], redb::Error> {
     let table = match source.open_table(META) {
-        Err(redb::TableError::TableDoesNotExist(_)) => return Ok([None; 3]),
+        Err(redb::TableError::TableDoesNotExist(_)) => return Ok([None; 4]),
         other => other?,
     };
     let number = |key: &str| -> Result<Option<u64>, redb::Error> { Ok(table.get(key)?.map(|n| n.value())) };
-    Ok([number("format")?, number("revision")?, number("history")?])
+    Ok([number("format")?, number("revision")?, number("history")?, number("store")?])
+}
+
+/// The revision of the newest record.
+pub(crate) fn newest(source: &ReadTransaction, name: &str) -> Result<Revision, Error> {
+    let newest = || -> Result<Revision, redb::Error> {
+        let log = source.open_table(LOG)?;
+        Ok(log.last()?.map_or(Revision(0), |(place, _)| Revision(place.value().0)))
+    };
+    newest().map_err(|error| unreadable(name, &error))
 }
 
 /// Goes through the log by revision.
@@ -139,17 +176,27 @@ pub(crate) fn unreadable(name: &str, error: &redb::Error) -> Error {
     Error::Unusable(format!("{name} cannot be read: {error}"))
 }
 
-fn encoded_len(event: &Event) -> usize {
-    let (before, after) = event.entry.bare();
-    if event.deleted { 1 } else { PUT_HEAD + before.len() + after.len() }
+/// How many bytes the value of a record has.
+pub(crate) fn encoded_len(event: &Event) -> usize {
+    if event.deleted { 1 } else { put_len(&event.entry) }
 }
 
-fn encode(event: &Event, place: &mut [u8]) {
+/// Lays out the value of a record in a place of just the right size.
+pub(crate) fn encode(event: &Event, place: &mut [u8]) {
     if event.deleted {
         place[0] = DELETE;
         return;
     }
-    let (before, after) = event.entry.bare();
+    encode_put(&event.entry, place);
+}
+
+fn put_len(entry: &Entry) -> usize {
+    let (before, after) = entry.bare();
+    PUT_HEAD + before.len() + after.len()
+}
+
+fn encode_put(entry: &Entry, place: &mut [u8]) {
+    let (before, after) = entry.bare();
     let gap = u32::try_from(before.len()).expect("an object is smaller than 4 GiB, the most a record can hold");
     let (head, json) = place.split_at_mut(PUT_HEAD);
     head[0] = PUT;

@@ -8,6 +8,7 @@ use super::{Embedded, restore};
 use crate::{Backend, Draft, Error, Outcome, Range, Revision, Txn, Write};
 
 mod power_cut;
+mod recovery;
 
 pub(super) fn draft(text: &str) -> Draft {
     Draft { json: format!("{{\"metadata\":{{\"name\":\"{text}\"}}}}").into(), gap: "{\"metadata\":{".len() }
@@ -61,7 +62,7 @@ fn a_newer_format_is_refused_with_both_versions() {
     txn.commit().expect("commit");
     drop(db);
     let why = refusal(Embedded::open(dir.path()));
-    assert!(why.contains("has format 7") && why.contains("reads up to format 1"), "{why}");
+    assert!(why.contains("has format 7") && why.contains("reads up to format 2"), "{why}");
 }
 
 #[test]
@@ -78,7 +79,10 @@ fn only_the_owner_can_read_the_file() {
     let data = dir.path().join("data");
     drop(open(&data));
     let mode = |path: &Path| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
-    assert_eq!((mode(&data), mode(&data.join("store.redb"))), (0o700, 0o600));
+    assert_eq!(mode(&data), 0o700);
+    for name in ["store.redb", "store.journal-0", "store.journal-1"] {
+        assert_eq!(mode(&data.join(name)), 0o600, "{name}");
+    }
 }
 
 #[tokio::test]

@@ -31,14 +31,37 @@ fn a_ring_is_bounded_by_events_and_by_bytes() {
         let mut ring = Ring::new(Revision(0), limits);
         (1..=pushed).for_each(|revision| ring.push(event("/registry/pods/ns/a", revision)));
         assert_eq!(ring.floor(), Revision(floor), "{limits:?}");
-        assert!(ring.since(Revision(floor)).is_ok());
-        assert!(floor == 0 || matches!(ring.since(Revision(floor - 1)), Err(Error::Compacted { .. })));
+        assert!(ring.reaches(Revision(floor)).is_ok());
+        assert!(floor == 0 || matches!(ring.reaches(Revision(floor - 1)), Err(Error::Compacted { .. })));
     };
     check(Limits { events: 5, bytes: 1 << 20 }, 5, 0);
     check(Limits { events: 5, bytes: 1 << 20 }, 12, 7);
     check(Limits { events: 1000, bytes: 1500 }, 5, 0);
     check(Limits { events: 1000, bytes: 1500 }, 12, 7);
     check(Limits { events: 1000, bytes: 1 }, 3, 3);
+}
+
+#[test]
+fn an_old_delete_is_handed_out_as_it_happened_and_kept_once() {
+    let mut ring = Ring::new(Revision(0), Limits { events: 1000, bytes: 1 << 20 });
+    let created = event("/registry/pods/ns/a", 1);
+    let gone = Arc::new(created.entry.at(Revision(2)));
+    let made = Arc::downgrade(&gone);
+    let previous = Some(created.entry.clone());
+    ring.push(created);
+    ring.push(Event { revision: Revision(2), entry: gone, previous, deleted: true });
+    let check = |ring: &Ring| {
+        let found = ring.find("/registry/pods/", Revision(1), Revision(2), 10).expect("it is there");
+        let [delete] = &found.events[..] else { panic!("{found:?}") };
+        assert!(delete.deleted && delete.revision == Revision(2) && delete.entry.revision == Revision(2));
+        assert_eq!(delete.entry.json, "{\"metadata\":{\"resourceVersion\":\"2\",}}");
+        assert_eq!(delete.previous.as_ref().map(|entry| entry.revision), Some(Revision(1)));
+    };
+    check(&ring);
+    assert!(made.upgrade().is_some(), "the newest events are at hand");
+    (3..300).for_each(|revision| ring.push(event("/registry/pods/ns/b", revision)));
+    assert!(made.upgrade().is_none(), "an old delete keeps one object, not two");
+    check(&ring);
 }
 
 #[tokio::test]

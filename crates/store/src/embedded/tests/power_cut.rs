@@ -1,4 +1,4 @@
-//! A disk that forgets, when the power fails, any of the blocks that were not synced.
+//! Disks that forget, when the power fails, any of the blocks that were not synced.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,10 +8,14 @@ use redb::{Builder, StorageBackend};
 
 use super::{contents, draft, write};
 use crate::embedded::Embedded;
+use crate::embedded::journal::Medium;
 use crate::embedded::log::{self, Meta};
 use crate::{Backend, Error, Revision, Write};
 
 const BLOCK: usize = 512;
+
+/// So small that the journal's files take turns, and the database is written, every few transactions.
+const CAPACITY: usize = 8 << 10;
 
 /// What is on the platter, and what is only in the cache.
 #[derive(Debug, Default)]
@@ -19,35 +23,73 @@ struct Disk {
     durable: Vec<u8>,
     cached: BTreeMap<usize, Vec<u8>>,
     len: usize,
-    /// Calls until everything fails.
-    budget: Option<u32>,
 }
 
+/// The database and the two files of the journal, on one plug.
 #[derive(Debug, Clone, Default)]
-struct Power(Arc<Mutex<Disk>>);
+struct Machine(Arc<Mutex<Room>>);
+
+#[derive(Debug, Default)]
+struct Room {
+    disks: [Disk; 3],
+    /// Calls until everything fails.
+    budget: Option<u32>,
+    calls: u32,
+}
+
+/// One disk of a machine.
+#[derive(Debug)]
+struct Power(Machine, usize);
 
 impl Power {
     fn with<T>(&self, io: impl FnOnce(&mut Disk) -> T) -> Result<T, io::Error> {
-        let mut disk = self.0.lock().expect("no panics");
-        match &mut disk.budget {
+        let mut room = self.0.0.lock().expect("no panics");
+        match &mut room.budget {
             Some(0) => return Err(io::Error::other("no power")),
             Some(left) => *left -= 1,
             None => {}
         }
-        Ok(io(&mut disk))
+        room.calls += 1;
+        Ok(io(&mut room.disks[self.1]))
     }
+}
 
+impl Machine {
     /// Power is off: of the cached blocks some are on the disk, some are not.
     fn cut(&self, rng: &mut fastrand::Rng) {
-        let mut disk = self.0.lock().expect("no panics");
-        let cached = std::mem::take(&mut disk.cached);
-        for (block, bytes) in cached {
-            if rng.bool() {
-                disk.keep(block, &bytes);
+        let mut room = self.0.lock().expect("no panics");
+        for disk in &mut room.disks {
+            let cached = std::mem::take(&mut disk.cached);
+            for (block, bytes) in cached {
+                if rng.bool() {
+                    disk.keep(block, &bytes);
+                }
             }
+            disk.len = disk.durable.len();
         }
-        disk.len = disk.durable.len();
-        disk.budget = None;
+        room.budget = None;
+    }
+
+    fn allow(&self, calls: u32) {
+        self.0.lock().expect("no panics").budget = Some(calls);
+    }
+
+    fn calls(&self) -> u32 {
+        self.0.lock().expect("no panics").calls
+    }
+
+    fn open(&self) -> Result<Embedded, Error> {
+        let db = Builder::new().create_with_backend(Power(self.clone(), 0));
+        let db = db.map_err(|error| Error::Unusable(error.to_string()))?;
+        let journal = [1, 2].map(|disk| Box::new(Power(self.clone(), disk)) as Medium);
+        Embedded::start(db, journal, CAPACITY, "disk")
+    }
+
+    fn make() -> Machine {
+        let machine = Machine::default();
+        let db = Builder::new().create_with_backend(Power(machine.clone(), 0)).expect("a database");
+        log::initialize(&db, Meta::at(Revision(0))).expect("it has power");
+        machine
     }
 }
 
@@ -72,6 +114,7 @@ impl Disk {
     }
 
     fn write(&mut self, offset: usize, data: &[u8]) {
+        assert!(offset + data.len() <= self.len, "a write beyond the end");
         for (block, at, part) in blocks(offset, data.len()) {
             let mut bytes = self.block(block);
             bytes[at..at + part.len()].copy_from_slice(&data[part]);
@@ -126,44 +169,112 @@ impl StorageBackend for Power {
     }
 }
 
-fn open(disk: &Power) -> Result<Embedded, Error> {
-    Embedded::start(Builder::new().create_with_backend(disk.clone()).expect("a database"), "disk")
+/// What somebody who was told of every write knows.
+#[derive(Debug, Default)]
+struct Told {
+    contents: Vec<(String, Vec<u8>)>,
+    revision: Revision,
 }
 
-fn make(disk: &Power) {
-    let db = Builder::new().create_with_backend(disk.clone()).expect("a database");
-    log::initialize(&db, Meta::EMPTY).expect("it has power");
+impl Told {
+    /// A transaction under way when the power failed may be there, but only as a whole.
+    async fn check(&mut self, store: &Embedded) {
+        let (now, revision) = (contents(store, None).await, store.revision().await.expect("read"));
+        assert!(revision >= self.revision, "revisions went back from {} to {revision}", self.revision);
+        assert!(now == self.contents || revision.0 == self.revision.0 + 1, "an acknowledged write is gone");
+        let pair: Vec<_> = now.iter().filter(|(key, _)| key.contains("/pair/")).collect();
+        let whole = pair.is_empty() || pair.len() == 2 && pair[0].1.len() == pair[1].1.len();
+        assert!(whole, "a part of a transaction");
+        *self = Told { contents: now, revision };
+    }
+
+    /// Writes until it fails, or so many times.
+    async fn write(&mut self, store: &Embedded, rng: &mut fastrand::Rng, times: usize) -> Result<(), Error> {
+        for _ in 0..times {
+            let revision = write(store, random_writes(rng)).await?;
+            *self = Told { contents: contents(store, None).await, revision };
+        }
+        Ok(())
+    }
+}
+
+fn seeded() -> fastrand::Rng {
+    let seed = fastrand::u64(..);
+    #[allow(clippy::print_stdout, reason = "a failure is repeated with its seed")]
+    {
+        println!("seed {seed}");
+    }
+    fastrand::Rng::with_seed(seed)
 }
 
 #[tokio::test]
-#[allow(clippy::print_stdout, reason = "a failure is repeated with its seed")]
-async fn what_was_acknowledged_survives_a_power_cut() {
-    let seed = fastrand::u64(..);
-    println!("seed {seed}");
-    let mut rng = fastrand::Rng::with_seed(seed);
+async fn what_was_acknowledged_survives_power_cuts_at_random() {
+    let mut rng = seeded();
     for _ in 0..10 {
-        let disk = Power::default();
-        let (mut acknowledged, mut count) = (Vec::new(), Revision(0));
-        make(&disk);
+        let (machine, mut told) = (Machine::make(), Told::default());
         for _ in 0..10 {
-            let store = open(&disk).expect("it opens after a power cut");
-            // A transaction under way when the power failed may be there, but only as a whole.
-            let now = contents(&store, None).await;
-            assert!(store.revision().await.expect("read") >= count, "revisions went back");
-            assert!(now == acknowledged || store.revision().await.expect("read").0 == count.0 + 1);
-            acknowledged = now;
-            disk.0.lock().expect("no panics").budget = Some(rng.u32(..200));
-            while let Ok(revision) = write(&store, random_writes(&mut rng)).await {
-                count = revision;
-                acknowledged = contents(&store, None).await;
-            }
+            let store = machine.open().expect("it opens after a power cut");
+            told.check(&store).await;
+            assert!(store.health().await.is_ok());
+            machine.allow(rng.u32(..200));
+            told.write(&store, &mut rng, usize::MAX).await.expect_err("no power");
             assert!(matches!(write(&store, random_writes(&mut rng)).await, Err(Error::Unavailable(_))));
+            assert!(matches!(store.health().await, Err(Error::Unavailable(_))), "a store that takes no writes says so");
             drop(store);
-            disk.cut(&mut rng);
+            machine.cut(&mut rng);
         }
-        let pairs = acknowledged.iter().filter(|(key, _)| key.contains("/pair/")).count();
-        assert!(pairs == 0 || pairs == 2, "a part of a transaction");
     }
+}
+
+/// From the opening of a store whose journal must be recovered, over several turns of the journal, to its closing.
+#[tokio::test]
+async fn what_was_acknowledged_survives_a_power_cut_at_every_call() {
+    let mut rng = seeded();
+    let rounds = if std::env::var_os("FAIRLEAD_FULL").is_some_and(|value| value == "1") { 10 } else { 1 };
+    for _ in 0..rounds {
+        let mut cut_after = 0;
+        while cut_and_look(&mut rng, cut_after).await {
+            cut_after += 1;
+        }
+        assert!(cut_after > 100, "{cut_after} calls are not the whole story");
+    }
+}
+
+/// Cuts the power after so many calls; returns whether that was before the end.
+async fn cut_and_look(rng: &mut fastrand::Rng, calls: u32) -> bool {
+    let (machine, mut told) = (Machine::make(), Told::default());
+    leave_a_journal(&machine, &mut told, rng).await;
+    machine.allow(calls);
+    if let Ok(store) = machine.open() {
+        told.check(&store).await;
+        let _ = told.write(&store, rng, 12).await;
+        drop(store);
+    }
+    let interrupted = machine.0.lock().expect("no panics").budget == Some(0);
+    machine.cut(rng);
+    // And once more while it recovers, so that the second recovery begins from a half-made first one.
+    machine.allow(rng.u32(..60));
+    if let Ok(store) = machine.open() {
+        told.check(&store).await;
+    }
+    machine.cut(rng);
+    let store = machine.open().unwrap_or_else(|error| panic!("after {calls} calls: {error}"));
+    told.check(&store).await;
+    told.write(&store, rng, 3).await.expect("it has power");
+    drop(store);
+    told.check(&machine.open().expect("it opens after it was closed")).await;
+    interrupted
+}
+
+/// A store that was not closed: its journal has what the database has not.
+async fn leave_a_journal(machine: &Machine, told: &mut Told, rng: &mut fastrand::Rng) {
+    let store = machine.open().expect("it opens");
+    told.write(&store, rng, 5).await.expect("it has power");
+    let before = machine.calls();
+    machine.allow(0);
+    drop(store);
+    assert_eq!(machine.calls(), before, "closing it wrote to a disk without power");
+    machine.cut(rng);
 }
 
 fn random_writes(rng: &mut fastrand::Rng) -> Vec<Write> {

@@ -1,0 +1,96 @@
+//! Takes what the journal holds over into the database, in the background: some thousand records in one transaction.
+
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+
+use redb::Database;
+
+use super::history::{History, Portion};
+use super::log::{self, Append};
+use crate::{Error, Event, Revision};
+
+/// The thread that writes the database.
+#[derive(Debug)]
+pub(super) struct Checkpoints {
+    /// `None` only while being dropped.
+    batches: Option<mpsc::Sender<Batch>>,
+    results: mpsc::Receiver<Result<(), String>>,
+    /// At most one at a time, so the journal never needs more than its two files.
+    under_way: bool,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Events to write, and the revision after them.
+#[derive(Debug)]
+struct Batch {
+    events: Vec<Event>,
+    revision: Revision,
+}
+
+impl Checkpoints {
+    /// Starts the thread.
+    pub(super) fn start(db: Database, history: History) -> Result<Checkpoints, Error> {
+        let (batches, queue) = mpsc::channel();
+        let (done, results) = mpsc::channel();
+        let thread = std::thread::Builder::new().name("checkpoint".into());
+        let thread = thread.spawn(move || run(&db, history, &queue, &done));
+        let thread = thread.map_err(|error| Error::Unusable(format!("no thread for the store: {error}")))?;
+        Ok(Checkpoints { batches: Some(batches), results, under_way: false, thread: Some(thread) })
+    }
+
+    /// Begins to write a batch, once the one before it is written.
+    pub(super) fn begin(&mut self, events: Vec<Event>, revision: Revision) -> Result<(), String> {
+        self.finish()?;
+        let batches = self.batches.as_ref().ok_or_else(gone)?;
+        batches.send(Batch { events, revision }).map_err(|_| gone())?;
+        self.under_way = true;
+        Ok(())
+    }
+
+    /// Whether what was begun went wrong, as far as is known by now.
+    pub(super) fn look(&mut self) -> Result<(), String> {
+        match self.results.try_recv() {
+            Ok(result) => {
+                self.under_way = false;
+                result
+            }
+            Err(mpsc::TryRecvError::Empty) => Ok(()),
+            Err(mpsc::TryRecvError::Disconnected) => Err(gone()),
+        }
+    }
+
+    /// Waits for the batch under way.
+    pub(super) fn finish(&mut self) -> Result<(), String> {
+        match std::mem::take(&mut self.under_way) {
+            true => self.results.recv().map_err(|_| gone())?,
+            false => Ok(()),
+        }
+    }
+}
+
+impl Drop for Checkpoints {
+    fn drop(&mut self) {
+        self.batches = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(db: &Database, mut history: History, queue: &mpsc::Receiver<Batch>, done: &mpsc::Sender<Result<(), String>>) {
+    while let Ok(batch) = queue.recv() {
+        let result = write(db, &mut history, &batch).map_err(|error| error.to_string());
+        // Whoever is not there any more has no use for it.
+        let _ = done.send(result);
+    }
+}
+
+fn write(db: &Database, history: &mut History, batch: &Batch) -> Result<(), redb::Error> {
+    batch.events.iter().for_each(|event| history.add(event));
+    let Portion { records, history } = history.portion();
+    log::append(db, &Append { events: &batch.events, revision: batch.revision, forgotten: &records, history })
+}
+
+fn gone() -> String {
+    "the thread that writes the database is gone".into()
+}
