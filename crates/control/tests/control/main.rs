@@ -1,0 +1,8 @@
+//! The controllers against the real server on a store in memory: in process, and by requests alone.
+
+mod garbage;
+mod house;
+mod namespace;
+mod nodes;
+mod service_cidr;
+mod services;

@@ -1,7 +1,0 @@
-//! The controllers that end things, against the real server on a store in memory: in process, and by requests alone.
-
-mod garbage;
-mod house;
-mod namespace;
-mod nodes;
-mod service_cidr;
