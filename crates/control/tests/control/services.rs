@@ -63,7 +63,6 @@ async fn seen(house: &House) -> (Vec<String>, Vec<String>) {
     (slices, endpoints)
 }
 
-#[track_caller]
 async fn becomes(house: &House, slices: &[&str], endpoints: &[&str]) {
     let end = Instant::now() + Duration::from_secs(20);
     loop {
