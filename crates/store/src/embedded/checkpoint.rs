@@ -1,4 +1,4 @@
-//! Takes what the journal holds over into the database, in the background: some thousand records in one transaction.
+//! Takes what the journal holds over into the database, in the background: some hundred records in one transaction.
 
 use std::sync::mpsc;
 use std::thread::JoinHandle;

@@ -19,8 +19,8 @@ use crate::Event;
 /// What the journal is written to.
 pub(super) type Medium = Box<dyn StorageBackend>;
 
-/// How much a file takes before the other one is used: some thousand objects in one transaction of the database, read
-/// within milliseconds at the start.
+/// How much a file takes before the other one is used: some hundred changes for one transaction of the database, so that
+/// it costs little for each, and little enough to be in memory until then.
 pub(super) const CAPACITY: usize = 1 << 20;
 
 /// A file grows by so much. To write over what has been written before costs the sync two thirds of what growing

@@ -96,7 +96,11 @@ async fn damage_to_any_byte_of_the_journal_is_found() {
                 let why = refusal(opened);
                 assert!(why.contains("is damaged: revision") && why.contains("is missing"), "byte {at}: {why}");
             }
-            _ if at < frames[2] => assert_eq!(revision(&opened.expect("it opens")).await, 2, "byte {at}"),
+            _ if at < frames[2] => {
+                assert_eq!(revision(&opened.expect("it opens")).await, 2, "byte {at}");
+                let after = fs::read(data.join(JOURNAL)).expect("a journal");
+                assert!(after[frames[1]..][..40].iter().all(|byte| *byte == 0), "byte {at}: it was not noticed");
+            }
             _ => assert_eq!(revision(&opened.expect("it opens")).await, 3, "byte {at}"),
         }
         fs::remove_dir_all(&data).expect("removed");
