@@ -7,6 +7,7 @@ pub mod decode;
 pub mod discovery;
 pub mod field;
 pub mod golang;
+pub mod head;
 pub mod ip;
 pub mod json;
 pub mod kinds;

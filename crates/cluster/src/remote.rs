@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use fairlead_api::Failure;
 use fairlead_api::source::{Event, Key, Later, List, Object, Selection, Source, Watch};
+use fairlead_api::{Failure, head};
 use http::Request;
 use http::header::ACCEPT;
 use http_body_util::{BodyExt, Full};
@@ -101,16 +101,11 @@ struct PageMeta {
 }
 
 /// What must be known of every object.
-#[derive(Deserialize)]
-struct Head {
-    metadata: HeadMeta,
-}
-
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct HeadMeta {
-    name: String,
-    namespace: String,
+struct Head {
+    name: Box<str>,
+    namespace: Box<str>,
     resource_version: String,
 }
 
@@ -126,14 +121,11 @@ fn read_page(bytes: &Bytes) -> Result<List, Error> {
 
 /// An object that shares the bytes it came in.
 fn object(bytes: &Bytes, raw: &RawValue) -> Result<Object, Error> {
-    let (key, revision) = head(raw)?;
-    Ok(Object { key, revision, json: bytes.slice_ref(raw.get().as_bytes()) })
-}
-
-fn head(raw: &RawValue) -> Result<(Key, u64), Error> {
-    let head: Head = serde_json::from_str(raw.get()).map_err(|error| unreadable("object", &error))?;
-    let revision = revision(&head.metadata.resource_version)?;
-    Ok((Key::new(head.metadata.namespace, head.metadata.name), revision))
+    let json = raw.get().as_bytes();
+    let head: Head =
+        head::read(json).ok_or_else(|| Error::unavailable("the server sent an object without metadata"))?;
+    let key = Key { namespace: head.namespace, name: head.name };
+    Ok(Object { key, revision: revision(&head.resource_version)?, json: bytes.slice_ref(json) })
 }
 
 /// Kubernetes promises that the versions of its own kinds are numbers that grow.
@@ -227,11 +219,11 @@ impl Following {
             let status = serde_json::from_str(view.object.get()).unwrap_or_default();
             return Err(from_status(500, &status));
         }
-        let (key, revision) = head(view.object)?;
-        self.progress = self.progress.max(revision);
+        let object = object(line, view.object)?;
+        self.progress = self.progress.max(object.revision);
         Ok(match view.r#type {
-            "ADDED" | "MODIFIED" => Some(Event::Put(object(line, view.object)?)),
-            "DELETED" => Some(Event::Delete(key, revision)),
+            "ADDED" | "MODIFIED" => Some(Event::Put(object)),
+            "DELETED" => Some(Event::Delete(object.key, object.revision)),
             _ => None,
         })
     }

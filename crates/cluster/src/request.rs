@@ -5,14 +5,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use fairlead_api::kinds::Subresource;
 use fairlead_api::view::{self, Meta, View};
-use fairlead_api::{Kind, Look};
+use fairlead_api::{Kind, Look, head};
 use futures_util::future::BoxFuture;
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::request::Builder;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -149,8 +149,7 @@ impl Cluster {
     async fn write<T: View + Serialize>(&self, method: Method, path: &str, view: &T) -> Result<Meta, Error> {
         let body = Bytes::from(view::to_bytes(view));
         let answer = self.exchange(method, path, JSON, body).await?;
-        let Written { metadata } = read(&answer)?;
-        Ok(metadata)
+        head::read(&answer).ok_or_else(|| Error::unavailable("the server's answer has no metadata"))
     }
 
     /// Changes a part of an object.
@@ -215,12 +214,6 @@ impl Cluster {
         let answer = fetch(self.shared.requests.clone(), request, ANSWER_LIMIT);
         within(TIMEOUT, "the server did not answer in time", answer).await
     }
-}
-
-/// What a write is answered with, as far as anybody looks.
-#[derive(Deserialize)]
-struct Written {
-    metadata: Meta,
 }
 
 pub(crate) fn read<T: DeserializeOwned>(answer: &[u8]) -> Result<T, Error> {

@@ -1,10 +1,10 @@
 //! What the collector reads of an object: a few fields of its metadata, and not a byte of what comes after.
 
 use std::borrow::Cow;
-use std::fmt;
 
+use fairlead_api::head;
 use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::IgnoredAny;
 
 /// What the collector needs of an object's metadata.
 #[derive(Debug, Default, Deserialize)]
@@ -31,10 +31,7 @@ pub(super) struct Owner {
 impl<'a> Head<'a> {
     /// Reads it; `None` if there is no metadata to be read.
     pub(super) fn read(json: &'a [u8]) -> Option<Head<'a>> {
-        let mut found = None;
-        // The error is that something follows the metadata, which is no concern of ours.
-        let _ = Metadata(&mut found).deserialize(&mut serde_json::Deserializer::from_slice(json));
-        found
+        head::read(json)
     }
 
     pub(super) fn uid(&self) -> &str {
@@ -51,35 +48,5 @@ impl<'a> Head<'a> {
 
     pub(super) fn owners(&self) -> &[Owner] {
         self.owner_references.as_deref().unwrap_or_default()
-    }
-}
-
-/// Reads the metadata out of an object and stops.
-struct Metadata<'h, 'a>(&'h mut Option<Head<'a>>);
-
-impl<'a> DeserializeSeed<'a> for Metadata<'_, 'a> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'a>>(self, input: D) -> Result<(), D::Error> {
-        input.deserialize_map(self)
-    }
-}
-
-impl<'a> Visitor<'a> for Metadata<'_, 'a> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<M: MapAccess<'a>>(self, mut fields: M) -> Result<(), M::Error> {
-        while let Some(name) = fields.next_key::<Cow<'a, str>>()? {
-            if name == "metadata" {
-                *self.0 = Some(fields.next_value()?);
-                return Ok(());
-            }
-            fields.next_value::<IgnoredAny>()?;
-        }
-        Ok(())
     }
 }
