@@ -2,7 +2,9 @@
 
 use fairlead_api::view::Meta;
 use fairlead_api::{Kind, Look, kinds};
-use fairlead_cluster::{Cluster, Delete, Error, Patch, Propagation, Recorder, Reference, Selection, Severity};
+use fairlead_cluster::{
+    Cluster, Delete, Error, Patch, Propagation, Recorder, Reference, Resource, Selection, Severity,
+};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -48,6 +50,10 @@ impl Collect {
         let Some(object) = self.find(id).await? else { return Ok(()) };
         match work {
             Work::Check(known) => self.check(id, &object, known).await,
+            _ if !self.sees_all_kinds().await? => {
+                tracing::debug!(object = %id, "left to a collector that knows all kinds of this cluster");
+                Ok(())
+            }
             Work::Release => self.remove_finalizer(id, &object, FOREGROUND).await,
             Work::Orphan(dependents) => {
                 let uid = object.at("metadata").text("uid");
@@ -57,6 +63,17 @@ impl Collect {
                 self.remove_finalizer(id, &object, ORPHAN).await
             }
         }
+    }
+
+    /// Whether no dependent can be of a kind we do not follow. Who lets an owner go without knowing all its dependents loses them.
+    async fn sees_all_kinds(&self) -> Result<bool, Error> {
+        let found = self.cluster.discover().await?;
+        let seen = |resource: &Resource| {
+            let place =
+                resource.kind().and_then(|kind| kinds::KINDS.iter().position(|known| std::ptr::eq(*known, kind)));
+            place.is_some_and(|place| !self.skipped.has(place))
+        };
+        Ok(found.failures.is_empty() && found.resources.iter().filter(|resource| resource.can("list")).all(seen))
     }
 
     async fn find(&self, id: &Id) -> Result<Option<Value>, Error> {
