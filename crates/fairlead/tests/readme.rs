@@ -7,11 +7,13 @@ use std::process::Command;
 use fairlead_testkit::{Server, project};
 
 /// Flags that documents name and that belong to other programs.
-const FOREIGN: &[&str] = &["--full", "--release", "--tcp"];
+const FOREIGN: &[&str] = &["--example", "--full", "--release", "--tcp"];
+/// Commands with flags of their own.
+const COMMANDS: &[&str] = &["server", "control"];
 
 #[test]
 fn every_flag_in_the_documents_exists() {
-    let known = flags(&help(&["server", "--help"]));
+    let known = all_flags();
     assert!(known.contains("--data-dir"), "{known:?}");
     let mut wrong = Vec::new();
     for (file, text) in documents() {
@@ -25,8 +27,8 @@ fn every_flag_in_the_documents_exists() {
 fn every_flag_is_in_the_documents() {
     let text: String = documents().into_iter().map(|(_, text)| text).collect();
     let named = flags(&text);
-    let hidden: Vec<String> = flags(&help(&["server", "--help"])).difference(&named).cloned().collect();
-    assert_eq!(hidden, Vec::<String>::new(), "docs/api.md has a table of flags");
+    let hidden: Vec<String> = all_flags().difference(&named).cloned().collect();
+    assert_eq!(hidden, Vec::<String>::new(), "docs/api.md and docs/controllers.md have tables of flags");
 }
 
 #[test]
@@ -58,6 +60,10 @@ fn a_start_prints_the_line_the_readme_shows() {
     let exported = format!("export KUBECONFIG={}", server.kubeconfig().display());
     assert!(server.announcement().contains(&exported), "{}", server.announcement());
     assert!(server.kubeconfig().exists());
+}
+
+fn all_flags() -> BTreeSet<String> {
+    COMMANDS.iter().flat_map(|command| flags(&help(&[command, "--help"]))).collect()
 }
 
 /// README.md, ARCHITECTURE.md, CONTRIBUTING.md and all of docs/ but docs/conformance.md, which lists commands of kubectl.
