@@ -14,9 +14,9 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// Enough events that a client which pages through ten thousand objects, or was away for a minute of a busy
+    /// Enough events that a client which pages through thousands of objects, or was away for a minute of a busy
     /// roll-out, can go on where it was; and few enough bytes that twenty resources with large objects fit a small machine.
-    pub(crate) const USUAL: Limits = Limits { events: 16_384, bytes: 32 << 20 };
+    pub(crate) const USUAL: Limits = Limits { events: 8_192, bytes: 32 << 20 };
 }
 
 /// What an event costs besides its JSON: the entry, its key, and the place in the ring.
