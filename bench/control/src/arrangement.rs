@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use fairlead_bench_kit::SERVER_CORE;
+use fairlead_bench_kit::CLIENT_CORE;
 use fairlead_bench_kit::process::Running;
 use fairlead_bench_kit::server::Server;
 use serde_json::json;
@@ -65,7 +65,7 @@ impl Arrangement {
             format!("--controllers={CONTROLLERS}"),
             "--leader-elect=false".to_owned(),
         ]);
-        started.controllers = Some(Running::start(program, &arguments, SERVER_CORE, &data.join("controllers"))?);
+        started.controllers = Some(Running::start(program, &arguments, CLIENT_CORE, &data.join("controllers"))?);
         Ok(())
     }
 }

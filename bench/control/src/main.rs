@@ -32,7 +32,10 @@ struct Options {
 fn main() -> anyhow::Result<()> {
     let options = Options::parse();
     process::pin_self(CLIENT_CORE)?;
-    println!("servers and controllers on core {SERVER_CORE}, {} flips, 5 Pods a Service", options.flips);
+    println!(
+        "API server on core {SERVER_CORE}, controllers and client on core {CLIENT_CORE}, {} flips, 5 Pods a Service",
+        options.flips
+    );
     let peer = env::var_os("KUBE_CONTROLLER_MANAGER").map(PathBuf::from).filter(|path| path.exists());
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for services in &options.services {
