@@ -1,0 +1,245 @@
+//! How rules are put together. The number a frontend leads to passes through the packet's mark, because `nft` can print no
+//! other way from one map to the next; within the same rule, and before anything in it can fail, the mark is put back.
+
+use fairlead_plan::{Family, Scope};
+
+use super::code::{self, Spread};
+use super::expr::{CmpOp, End, Expr, Found, LOCAL, MetaKey, PayloadBase, Reg};
+use super::key::{DataType, Key};
+use super::model::{Rule, Verdict};
+
+/// Where the mark is kept within a rule.
+const SAVED: Reg = Reg(15);
+/// Where keys are put together and values arrive.
+pub(crate) const KEY: Reg = Reg(0);
+/// Where the number of a frontend, a port or a pool is.
+pub(crate) const NUMBER: Reg = Reg(8);
+/// Behind it.
+const BESIDE_NUMBER: Reg = Reg(9);
+/// The number of a pool and, behind it, of an endpoint in it.
+const POOL: Reg = Reg(13);
+const INDEX: Reg = Reg(14);
+
+/// How a packet is addressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Via {
+    /// By an address of the Service.
+    Address,
+    /// By a node port.
+    NodePort,
+}
+
+impl Via {
+    pub(crate) const ALL: [Via; 2] = [Via::Address, Via::NodePort];
+
+    /// The map with frontends.
+    pub(crate) fn frontends(self) -> &'static str {
+        match self {
+            Via::Address => "frontends",
+            Via::NodePort => "nodeports",
+        }
+    }
+
+    /// The map with those that do not forward all.
+    pub(crate) fn guarded(self) -> &'static str {
+        match self {
+            Via::Address => "guarded",
+            Via::NodePort => "guarded-nodeports",
+        }
+    }
+}
+
+/// Rules of a family.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rules {
+    pub(crate) family: Family,
+}
+
+impl Rules {
+    /// The type of addresses.
+    pub(crate) fn address(self) -> DataType {
+        match self.family {
+            Family::V4 => DataType::Ipv4Addr,
+            Family::V6 => DataType::Ipv6Addr,
+        }
+    }
+
+    /// How many registers an address takes.
+    fn width(self) -> u8 {
+        match self.family {
+            Family::V4 => 1,
+            Family::V6 => 4,
+        }
+    }
+
+    /// Loads an address of the packet.
+    pub(crate) fn load(self, end: End, dreg: Reg) -> Expr {
+        let offset = match (self.family, end) {
+            (Family::V4, End::Source) => 12,
+            (Family::V4, End::Destination) => 16,
+            (Family::V6, End::Source) => 8,
+            (Family::V6, End::Destination) => 24,
+        };
+        let len = u32::from(self.width()) * 4;
+        Expr::Payload { base: PayloadBase::Network, offset, len, dreg }
+    }
+
+    /// Loads the key of a frontend; returns the register behind it.
+    pub(crate) fn load_key(self, via: Via, exprs: &mut Vec<Expr>) -> Reg {
+        let mut next = 0;
+        if via == Via::Address {
+            exprs.push(self.load(End::Destination, KEY));
+            next = self.width();
+        }
+        exprs.push(Expr::Meta { key: MetaKey::L4proto, dreg: Reg(next) });
+        exprs.push(Expr::Payload { base: PayloadBase::Transport, offset: 2, len: 2, dreg: Reg(next + 1) });
+        Reg(next + 2)
+    }
+
+    /// Loads what a frontend leads to in a map; goes on only if it is there.
+    pub(crate) fn value(self, via: Via, map: &'static str) -> Vec<Expr> {
+        let mut exprs = vec![Expr::Meta { key: MetaKey::Mark, dreg: SAVED }];
+        self.load_key(via, &mut exprs);
+        exprs.push(load_from(map, KEY, KEY));
+        exprs.extend(through_mark(KEY, NUMBER));
+        exprs
+    }
+
+    /// Loads the number of the pool of a frontend.
+    fn pool(self, via: Via, scope: Scope) -> Vec<Expr> {
+        let mut exprs = self.value(via, via.frontends());
+        exprs.push(bits(NUMBER, NUMBER, code::PORT, code::scope_bit(scope)));
+        exprs.extend(through_mark(NUMBER, NUMBER));
+        exprs
+    }
+
+    /// To the chain that spreads packets over the pool.
+    pub(crate) fn spread(self, via: Via, scope: Scope) -> Rule {
+        let mut exprs = self.pool(via, scope);
+        exprs.push(load_from("pools", NUMBER, KEY));
+        exprs.extend(through_mark(KEY, NUMBER));
+        exprs.push(Expr::verdict_map(spreads(scope), NUMBER));
+        Rule { exprs, comment: "" }
+    }
+
+    /// The chain that spreads packets over so many slots.
+    pub(crate) fn balance(self, spread: Spread, scope: Scope) -> Vec<Rule> {
+        // What is addressed by an address never gets past the rules for that.
+        let rules = Via::ALL.iter().flat_map(|via| match spread.affinity {
+            None => vec![self.choose(*via, scope, spread.slots)],
+            Some(seconds) => {
+                vec![self.remembered(*via, scope, seconds), self.learn(*via, scope, spread.slots, seconds)]
+            }
+        });
+        rules.collect()
+    }
+
+    fn choose(self, via: Via, scope: Scope, slots: u32) -> Rule {
+        let mut exprs = self.pool(via, scope);
+        exprs.push(Expr::Numgen { modulus: slots, dreg: BESIDE_NUMBER });
+        exprs.push(load_from("endpoints", NUMBER, KEY));
+        exprs.push(self.dnat());
+        Rule { exprs, comment: "" }
+    }
+
+    /// Loads the number of the port and the client, which is the key of what is remembered, and the number of the pool.
+    fn client(self, via: Via, scope: Scope) -> Vec<Expr> {
+        let mut exprs = self.value(via, via.frontends());
+        exprs.push(bits(NUMBER, NUMBER, code::PORT, 0));
+        exprs.extend(through_mark(NUMBER, NUMBER));
+        exprs.push(bits(NUMBER, POOL, u32::MAX, code::scope_bit(scope)));
+        exprs.extend(through_mark(POOL, POOL));
+        exprs.push(self.load(End::Source, BESIDE_NUMBER));
+        exprs
+    }
+
+    fn remembered(self, via: Via, scope: Scope, seconds: u32) -> Rule {
+        let mut exprs = self.client(via, scope);
+        exprs.push(load_from("affinity", NUMBER, KEY));
+        exprs.extend(through_mark(KEY, INDEX));
+        exprs.extend(self.stay(seconds));
+        Rule { exprs, comment: "the endpoint the client had" }
+    }
+
+    fn learn(self, via: Via, scope: Scope, slots: u32, seconds: u32) -> Rule {
+        let mut exprs = self.client(via, scope);
+        exprs.push(Expr::Numgen { modulus: slots, dreg: INDEX });
+        exprs.push(load_from("choices", POOL, KEY));
+        exprs.extend(through_mark(KEY, INDEX));
+        exprs.extend(self.stay(seconds));
+        Rule { exprs, comment: "" }
+    }
+
+    /// To a known endpoint of the pool, if it is still there, and to the same again next time.
+    fn stay(self, timeout: u32) -> [Expr; 3] {
+        let update = Expr::Update { map: "affinity", key: NUMBER, data: INDEX, timeout };
+        [load_from("members", POOL, KEY), update, self.dnat()]
+    }
+
+    fn dnat(self) -> Expr {
+        Expr::Dnat { addr: KEY, port: Reg(self.width()) }
+    }
+
+    /// Goes on only if an address of the packet is one of the machine's, or only if it is not.
+    pub(crate) fn is_local(self, of: End, op: CmpOp) -> [Expr; 2] {
+        [Expr::Addrtype { of, dreg: KEY }, Expr::Cmp { sreg: KEY, op, data: Key::new().number(LOCAL) }]
+    }
+
+    /// Goes on only if an address of the packet is in a set.
+    pub(crate) fn is_in(self, of: End, set: &'static str) -> [Expr; 2] {
+        let lookup = Expr::Lookup { set, sreg: KEY, found: Found::Continue, invert: false };
+        [self.load(of, KEY), lookup]
+    }
+
+    /// Goes on only if the packet is, or is not, for a loopback address.
+    pub(crate) fn is_loopback(self, op: CmpOp) -> Vec<Expr> {
+        let mut exprs = vec![self.load(End::Destination, KEY)];
+        match self.family {
+            Family::V4 => {
+                let (mask, none) = (Key::new().part(&[255, 0, 0, 0]), Key::new().part(&[0; 4]));
+                exprs.push(Expr::Bitwise { sreg: KEY, dreg: KEY, mask, xor: none });
+                exprs.push(Expr::Cmp { sreg: KEY, op, data: Key::new().part(&[127, 0, 0, 0]) });
+            }
+            Family::V6 => {
+                let data = Key::new().ip(std::net::Ipv6Addr::LOCALHOST.into());
+                exprs.push(Expr::Cmp { sreg: KEY, op, data });
+            }
+        }
+        exprs
+    }
+}
+
+/// The map from spreads to their chains.
+pub(crate) fn spreads(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Cluster => "balance",
+        Scope::Local => "balance-local",
+    }
+}
+
+/// Puts a number into the mark and reads it back, and puts back the mark.
+fn through_mark(sreg: Reg, dreg: Reg) -> [Expr; 3] {
+    [
+        Expr::MetaSet { key: MetaKey::Mark, sreg },
+        Expr::Meta { key: MetaKey::Mark, dreg },
+        Expr::MetaSet { key: MetaKey::Mark, sreg: SAVED },
+    ]
+}
+
+fn load_from(set: &'static str, sreg: Reg, dreg: Reg) -> Expr {
+    Expr::Lookup { set, sreg, found: Found::Load(dreg), invert: false }
+}
+
+/// `dreg = (sreg & mask) ^ xor`, for numbers.
+pub(crate) fn bits(sreg: Reg, dreg: Reg, mask: u32, xor: u32) -> Expr {
+    Expr::Bitwise { sreg, dreg, mask: Key::new().number(mask), xor: Key::new().number(xor) }
+}
+
+pub(crate) fn go(chain: &'static str) -> Expr {
+    Expr::Verdict(Verdict::Goto(chain.into()))
+}
+
+/// A rule.
+pub(crate) fn rule(comment: &'static str, exprs: impl IntoIterator<Item = Expr>) -> Rule {
+    Rule { exprs: exprs.into_iter().collect(), comment }
+}

@@ -1,0 +1,126 @@
+//! Mode nftables.
+
+use std::collections::BTreeMap;
+
+use fairlead_plan::{Verdict, decide};
+use fairlead_program::nft::{Fate, Key, Memory, Nft, Options, Program, Table, Value, outcome, render, trace};
+use fairlead_program::{Outcome, agree};
+
+use crate::{CHANGES, CLUSTERS, Cluster, PACKETS};
+
+const MARK: u32 = 0xa5a5_1234;
+
+#[test]
+fn packets_meet_what_the_plan_says_after_every_change() {
+    let mut met: BTreeMap<&str, usize> = BTreeMap::new();
+    for seed in 0..CLUSTERS {
+        let mut cluster = Cluster::new(seed);
+        let (mut nft, ops) = Nft::new(cluster.planner.plan(), Options::default());
+        let mut program = Program::default();
+        program.take(&ops).expect("a program from nothing");
+        for turn in 0..CHANGES {
+            let change = cluster.change();
+            let ops = nft.apply(cluster.planner.plan(), &change);
+            program.take(&ops).unwrap_or_else(|error| panic!("seed {seed} turn {turn}: {error}\n{ops:#?}"));
+            for _ in 0..PACKETS {
+                check(&mut cluster, &program, seed, &mut met);
+            }
+            let anew = render(cluster.planner.plan(), Options::default());
+            assert_eq!(nameless(&program), nameless(&anew), "seed {seed} turn {turn}");
+        }
+    }
+    let pairs: usize = met.values().sum();
+    assert!(pairs >= 20_000 && met.values().all(|count| *count >= 500) && met.len() == 5, "{met:?}");
+}
+
+fn check(cluster: &mut Cluster, program: &Program, seed: u64, met: &mut BTreeMap<&'static str, usize>) {
+    let packet = cluster.packet();
+    let plan = cluster.planner.plan();
+    let decision = decide(plan, &packet);
+    let done = outcome(program, plan.node(), &packet);
+    if let Err(error) = agree(&decision, &done) {
+        let traced = trace(program, plan.node(), &packet, 0, &mut Memory::default(), &mut |_| 0);
+        let steps: Vec<String> = traced.steps.iter().map(ToString::to_string).collect();
+        panic!("seed {seed}: {packet:?}\n{decision}\n{error}\n{}\n{:?}", steps.join("\n"), plan.node());
+    }
+    let kind = match (&decision.verdict, &done) {
+        (Verdict::NotOurs, _) => "not ours",
+        (Verdict::Drop, _) => "dropped",
+        (Verdict::Reject(_), _) => "rejected",
+        (_, Outcome::Forwards { affinity: Some(_), .. }) => "stays",
+        _ => "forwarded",
+    };
+    *met.entry(kind).or_default() += 1;
+    // Foreign marks survive, and clients stay where they were whatever is drawn.
+    let mut memory = Memory::default();
+    let mut go = |drawn: u32| trace(program, plan.node(), &packet, MARK, &mut memory, &mut |end| drawn.min(end - 1));
+    let (first, second) = (go(u32::MAX), go(0));
+    assert_eq!(((first.mark ^ MARK) & !(1 << 14), (second.mark ^ MARK) & !(1 << 14)), (0, 0), "{packet:?}");
+    if let (Fate::Passes { snat: true, .. }, 0) = (first.fate, MARK & (1 << 14)) {
+        assert_eq!(first.mark, MARK, "{packet:?}");
+    }
+    if kind == "stays" {
+        assert_eq!(first.fate, second.fate, "{packet:?}");
+    }
+}
+
+/// What the tables say without the numbers given to ports and members, and without the order of slots.
+fn nameless(program: &Program) -> BTreeMap<fairlead_plan::Family, Nameless<'_>> {
+    program.tables.iter().map(|(family, table)| (*family, Nameless::of(table))).collect()
+}
+
+#[derive(Debug, PartialEq)]
+struct Nameless<'a> {
+    chains: &'a BTreeMap<fairlead_program::nft::ChainName, fairlead_program::nft::Chain>,
+    /// By frontend: flags, and for both scopes the spread and the sorted endpoints.
+    frontends: Vec<(Key, u32, [Option<(u32, Vec<Key>)>; 2])>,
+    others: Vec<(&'static str, Vec<(Key, Option<Key>, Option<Value>)>)>,
+    counts: Vec<(&'static str, usize)>,
+}
+
+const NUMBERED: [&str; 6] = ["frontends", "nodeports", "pools", "endpoints", "choices", "members"];
+const PORT: u32 = (1 << 23) - 1;
+
+impl Nameless<'_> {
+    fn of(table: &Table) -> Nameless<'_> {
+        let elements = |set: &str| table.sets[set].1.values();
+        let frontends = ["frontends", "nodeports"].into_iter().flat_map(elements).map(|element| {
+            let number = data(&element.value).as_number().expect("a number");
+            let pools = [number & PORT, number & PORT | 1 << 23].map(|pool| content(table, pool));
+            (element.key, number & !PORT, pools)
+        });
+        let others = table.sets.iter().filter(|(name, _)| !NUMBERED.contains(name));
+        let listed = others.map(|(name, (_, elements))| {
+            let elements = elements.values().map(|element| (element.key, element.key_end, element.value.clone()));
+            (*name, elements.collect())
+        });
+        let counts = NUMBERED.map(|name| (name, table.sets[name].1.len()));
+        Nameless {
+            chains: &table.chains,
+            frontends: frontends.collect(),
+            others: listed.collect(),
+            counts: counts.into(),
+        }
+    }
+}
+
+fn data(value: &Option<Value>) -> Key {
+    match value {
+        Some(Value::Data(data)) => *data,
+        other => panic!("{other:?} is no data"),
+    }
+}
+
+fn content(table: &Table, pool: u32) -> Option<(u32, Vec<Key>)> {
+    let find = |set: &str, key: Key| table.sets[set].1.get(&key).map(|element| data(&element.value));
+    let spread = find("pools", Key::new().number(pool))?.as_number().expect("a number");
+    let key = |number: u32| Key::new().number(pool).number(number);
+    let endpoint = |slot| match spread >> 15 {
+        0 => find("endpoints", key(slot)),
+        _ => find("members", key(find("choices", key(slot))?.as_number()?)),
+    };
+    let mut endpoints: Vec<Key> =
+        (0..spread & 0x7fff).map(|slot| endpoint(slot).expect("every slot leads on")).collect();
+    endpoints.sort_unstable();
+    Some((spread, endpoints))
+}
