@@ -24,5 +24,6 @@ pub use model::{
     Base, Chain, ChainName, ChainType, Element, Hook, Invalid, Op, Program, Rule, Set, TABLE, Table, Value, ValueType,
     Verdict,
 };
+pub use sets::is_concatenation_of_ranges;
 pub use state::{Nft, Options, render};
 pub use trace::{Fate, Memory, Step, Trace, outcome, trace};

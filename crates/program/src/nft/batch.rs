@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use fairlead_plan::{Family, Scope};
 
-use super::code::Spread;
+use super::code;
 use super::key::Key;
-use super::model::{Element, Op, Verdict};
-use super::rules::{Rules, spreads};
+use super::model::{Element, Op, Rule, Verdict};
+use super::rules::{Rules, draws, spreads};
 use super::sets::Sizes;
+
+const SCOPES: [Scope; 2] = [Scope::Cluster, Scope::Local];
 
 /// Changes of a table.
 #[derive(Debug)]
@@ -17,8 +19,8 @@ pub(crate) struct Batch {
     chains: Vec<Op>,
     deleted: BTreeMap<&'static str, Vec<Element>>,
     added: BTreeMap<&'static str, Vec<Element>>,
-    /// Chains that are no longer led to.
-    unused: Vec<(Scope, Spread)>,
+    /// Affinities nobody has any more.
+    unused: Vec<u32>,
 }
 
 impl Batch {
@@ -47,31 +49,49 @@ impl Batch {
         }
     }
 
-    /// Makes the chain for pools that are spread like that.
-    pub(crate) fn add_spread(&mut self, scope: Scope, spread: Spread) {
-        if let Some(at) = self.unused.iter().position(|unused| *unused == (scope, spread)) {
+    /// Makes the chains for sizes.
+    pub(crate) fn add_sizes(&mut self, sizes: impl Iterator<Item = u32>) {
+        let rules = Rules { family: self.family };
+        for (size, scope) in sizes.flat_map(|size| SCOPES.map(|scope| (size, scope))) {
+            let (name, key) = (named("lb", size, scope), Key::new().number(size));
+            self.add_chain(&name, rules.balance(size, scope));
+            self.add(spreads(scope), Element::verdict(key, Verdict::Goto(name.into())));
+            let name = named("draw", size, scope);
+            self.add_chain(&name, rules.draw(size, scope));
+            self.add(draws(scope), Element::verdict(key, Verdict::Jump(name.into())));
+        }
+    }
+
+    fn add_chain(&mut self, name: &str, rules: Vec<Rule>) {
+        self.chains.push(Op::AddChain(self.family, name.to_owned().into(), None));
+        self.chains.extend(rules.into_iter().map(|rule| Op::AddRule(self.family, name.to_owned().into(), rule)));
+    }
+
+    /// Makes the chains for clients that stay for so long.
+    pub(crate) fn add_affinity(&mut self, seconds: u32) {
+        if let Some(at) = self.unused.iter().position(|unused| *unused == seconds) {
             self.unused.swap_remove(at);
             return;
         }
-        let name = spread.chain(scope);
-        self.chains.push(Op::AddChain(self.family, name.clone().into(), None));
-        for rule in (Rules { family: self.family }).balance(spread, scope) {
-            self.chains.push(Op::AddRule(self.family, name.clone().into(), rule));
+        for scope in SCOPES {
+            self.add_chain(&named("stick", seconds, scope), Rules { family: self.family }.stick(seconds, scope));
+            self.add(spreads(scope), lead(seconds, scope));
         }
-        self.add(spreads(scope), lead(scope, spread));
     }
 
-    /// Deletes it.
-    pub(crate) fn delete_spread(&mut self, scope: Scope, spread: Spread) {
-        let name = spread.chain(scope);
-        let made = |op: &Op| matches!(op, Op::AddChain(_, made, _) | Op::AddRule(_, made, _) if *made == name);
+    /// Deletes them.
+    pub(crate) fn delete_affinity(&mut self, seconds: u32) {
+        let names = SCOPES.map(|scope| named("stick", seconds, scope));
+        let made = |op: &Op| matches!(op, Op::AddChain(_, made, _) | Op::AddRule(_, made, _) if names.iter().any(|name| name == made));
         if !self.chains.iter().any(made) {
-            return self.unused.push((scope, spread));
+            return self.unused.push(seconds);
         }
         // Made by this very batch.
         self.chains.retain(|op| !made(op));
-        if let Some(added) = self.added.get_mut(spreads(scope)) {
-            added.retain(|element| *element != lead(scope, spread));
+        for scope in SCOPES {
+            if let Some(added) = self.added.get_mut(spreads(scope)) {
+                added.retain(|element| *element != lead(seconds, scope));
+            }
         }
     }
 
@@ -84,8 +104,9 @@ impl Batch {
     /// The steps: what is led to is made first, what leads there goes before it does.
     pub(crate) fn into_ops(mut self, ops: &mut Vec<Op>) {
         let family = self.family;
-        for (scope, spread) in &self.unused {
-            self.deleted.entry(spreads(*scope)).or_default().push(lead(*scope, *spread));
+        let unused: Vec<_> = self.unused.iter().flat_map(|seconds| SCOPES.map(|scope| (*seconds, scope))).collect();
+        for (seconds, scope) in &unused {
+            self.deleted.entry(spreads(*scope)).or_default().push(lead(*seconds, *scope));
         }
         ops.append(&mut self.chains);
         let filled = |elements: &(&'static str, Vec<Element>)| !elements.1.is_empty();
@@ -93,15 +114,23 @@ impl Batch {
             self.deleted.into_iter().filter(filled).map(|(set, elements)| Op::DeleteElements(family, set, elements)),
         );
         ops.extend(self.added.into_iter().filter(filled).map(|(set, elements)| Op::AddElements(family, set, elements)));
-        for (scope, spread) in self.unused {
-            let name = spread.chain(scope);
+        for (seconds, scope) in unused {
+            let name = named("stick", seconds, scope);
             ops.push(Op::FlushChain(family, name.clone().into()));
             ops.push(Op::DeleteChain(family, name.into()));
         }
     }
 }
 
-/// What leads to the chain of a spread.
-fn lead(scope: Scope, spread: Spread) -> Element {
-    Element::verdict(Key::new().number(spread.number()), Verdict::Goto(spread.chain(scope).into()))
+/// What leads to the chain for clients that stay.
+fn lead(seconds: u32, scope: Scope) -> Element {
+    let name = named("stick", seconds, scope);
+    Element::verdict(Key::new().number(code::affinity(seconds)), Verdict::Goto(name.into()))
+}
+
+fn named(what: &str, number: u32, scope: Scope) -> String {
+    match scope {
+        Scope::Cluster => format!("{what}-{number}"),
+        Scope::Local => format!("{what}-{number}-local"),
+    }
 }

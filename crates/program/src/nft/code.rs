@@ -3,8 +3,12 @@
 //! ```text
 //! frontends   31 guarded | 30..23 for each source: masquerade, policy Local | 22..0 the port's number
 //! guarded     31 only some sources | 7..0 for each source: 1 refuse, 2 drop
-//! pools       by the port's number, with bit 23 for policy Local: 31..15 seconds of affinity | 14..0 slots
+//! pools       by the port's number, with bit 23 for policy Local: 31..15 seconds of affinity, or else 14..0 a size
+//! draws       by the same, if there is affinity: a size
 //! ```
+//!
+//! A size is how many slots a chain draws from. Up to 16 there is one for each count of slots. Beyond there are a few, so that
+//! hardly any count needs a chain of its own, which the kernel would be slow to add: a slot that nobody has is drawn again.
 
 use std::net::IpAddr;
 
@@ -22,8 +26,10 @@ const LOCAL: u32 = 1 << 23;
 pub(crate) const GUARDED: u32 = 1 << 31;
 /// Of a guarded frontend: only some sources may use it.
 pub(crate) const RESTRICTED: u32 = 1 << 31;
-/// How many slots a pool can have.
-pub(crate) const MAX_SLOTS: u32 = (1 << 15) - 1;
+/// The sizes that stand for as many slots and no fewer.
+const EXACT: u32 = 16;
+/// How many slots a pool can have: the last size below 1 << 15.
+pub(crate) const MAX_SLOTS: u32 = 3 << 13;
 /// The longest affinity, in seconds: more than the API takes.
 const MAX_AFFINITY: u32 = (1 << 17) - 1;
 
@@ -117,35 +123,46 @@ pub(crate) fn scope_bit(scope: Scope) -> u32 {
     }
 }
 
-/// How packets are spread over a pool: over so many slots, and for how long clients stay.
+/// How packets are spread over a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Spread {
-    pub(crate) slots: u32,
+    pub(crate) size: u32,
+    /// For how many seconds clients stay.
     pub(crate) affinity: Option<u32>,
 }
 
 impl Spread {
     pub(crate) fn new(slots: usize, affinity: Option<u32>) -> Spread {
-        let slots = u32::try_from(slots).unwrap_or(MAX_SLOTS).min(MAX_SLOTS);
-        Spread { slots, affinity: affinity.map(|seconds| seconds.clamp(1, MAX_AFFINITY)) }
+        let slots = u32::try_from(slots).unwrap_or(MAX_SLOTS);
+        let size = sizes(MAX_SLOTS).find(|size| *size >= slots).unwrap_or(MAX_SLOTS);
+        Spread { size, affinity: affinity.map(|seconds| seconds.clamp(1, MAX_AFFINITY)) }
     }
 
     /// What a pool leads to.
     pub(crate) fn number(self) -> u32 {
-        self.affinity.unwrap_or(0) << 15 | self.slots
+        self.affinity.map_or(self.size, affinity)
     }
+}
 
-    /// The chain that does it.
-    pub(crate) fn chain(self, scope: Scope) -> String {
-        let place = match scope {
-            Scope::Cluster => "lb",
-            Scope::Local => "local",
-        };
-        match self.affinity {
-            None => format!("{place}-{}", self.slots),
-            Some(seconds) => format!("{place}-{}-{seconds}s", self.slots),
-        }
+/// What a pool whose clients stay for so long leads to.
+pub(crate) fn affinity(seconds: u32) -> u32 {
+    seconds << 15
+}
+
+/// The sizes there are up to one: 1, 2, 3 ... 16, 24, 32, 48, 64, 96 ...
+pub(crate) fn sizes(end: u32) -> impl Iterator<Item = u32> {
+    let beyond = (4..=14).flat_map(|bit| [3 << (bit - 1), 1 << (bit + 1)]);
+    (1..=EXACT).chain(beyond).take_while(move |size| *size <= end.min(MAX_SLOTS))
+}
+
+/// From how many slots chains of a size draw, one after the other until somebody has what is drawn. More than a third are
+/// never in vain, and the last of them is never in vain at all.
+pub(crate) fn tries(size: u32) -> Vec<u32> {
+    if size <= EXACT {
+        return vec![size];
     }
+    let below = sizes(size - 1).last().unwrap_or(EXACT);
+    vec![size, size, size, size, size, below]
 }
 
 /// The number of a protocol.

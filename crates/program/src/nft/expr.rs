@@ -31,8 +31,10 @@ pub enum Expr {
     Masquerade,
     /// Loads a number at random below `modulus`.
     Numgen { modulus: u32, dreg: Reg },
-    /// Adds an element to a map, or renews it, for so many seconds.
+    /// Adds an element to a map for so many seconds; one that is there stays as it is, for so many seconds more.
     Update { map: &'static str, key: Reg, data: Reg, timeout: u32 },
+    /// Takes an element out of a map. The kernel wants to be told a value, and does not look at it.
+    Forget { map: &'static str, key: Reg, data: Reg },
     /// Loads something of the connection.
     Ct { key: CtKey, dreg: Reg },
     /// Loads what kind of address the routing table says it is; see [`LOCAL`].

@@ -7,7 +7,8 @@
 //!           node ports alike; other ports of cluster IPs are refused, cluster IPs nobody has dropped
 //! nat-prerouting, nat-output
 //!   services: policy: by source: masquerade, policy Local -> spread-local
-//!             pools -> balance -> lb-N: N slots -> endpoints -> dnat
+//!             pools -> balance -> lb-N: one of N slots -> endpoints -> dnat
+//!                                 stick-T: affinity -> members -> dnat; nothing remembered: draw-N: choices -> affinity
 //!             node ports alike
 //! nat-postrouting: masquerade what is marked, and endpoints that would be their own clients
 //! ```

@@ -258,7 +258,9 @@ impl Table {
     fn add_rule(&mut self, chain: &ChainName, rule: &Rule) -> Result<(), Invalid> {
         for expr in &rule.exprs {
             match expr {
-                Expr::Lookup { set, .. } | Expr::Update { map: set, .. } if !self.sets.contains_key(set) => {
+                Expr::Lookup { set, .. } | Expr::Update { map: set, .. } | Expr::Forget { map: set, .. }
+                    if !self.sets.contains_key(set) =>
+                {
                     return Err(Invalid::Absent(format!("set {set}")));
                 }
                 Expr::Verdict(verdict) => self.check(verdict)?,

@@ -16,8 +16,10 @@ use super::slots::{self, Place, SlotChange};
 pub(crate) struct Ports {
     ports: HashMap<PortKey, Port>,
     numbers: Numbers,
-    /// How many pools are spread alike.
-    spreads: HashMap<(Scope, Spread), u32>,
+    /// How many pools have clients that stay for so many seconds.
+    affinities: HashMap<u32, u32>,
+    /// The largest size of a pool there ever was.
+    largest: u32,
     /// How many endpoints on this Node have an address.
     hairpins: HashMap<IpAddr, u32>,
 }
@@ -51,6 +53,11 @@ impl Ports {
         self.ports.get(port).map_or(0, |port| port.number)
     }
 
+    /// The largest size of a pool there ever was.
+    pub(crate) fn largest(&self) -> u32 {
+        self.largest
+    }
+
     /// Whether the pool is in the program.
     pub(crate) fn has(&self, key: &PoolKey) -> bool {
         self.ports.get(&key.port).is_some_and(|port| port.pool(key.scope).is_some())
@@ -67,10 +74,13 @@ impl Ports {
         port.set(key.scope, new, batch);
         let after = spread(port.pool(key.scope));
         if before != after {
-            let pool = code::pool(port.number, key.scope);
-            let element = |spread: Spread| Element::data(number(pool), number(spread.number()));
+            let pool = number(code::pool(port.number, key.scope));
+            let element = |spread: Spread| Element::data(pool, number(spread.number()));
             batch.change("pools", before.map(element), after.map(element));
-            self.recount(key.scope, before, after, batch);
+            let draw = |spread: Spread| spread.affinity.map(|_| Element::data(pool, number(spread.size)));
+            batch.change("draws", before.and_then(draw), after.and_then(draw));
+            self.largest = self.largest.max(after.map_or(0, |spread| spread.size));
+            self.recount(before.and_then(|spread| spread.affinity), after.and_then(|spread| spread.affinity), batch);
         }
         self.count_hairpins(old, new, batch);
     }
@@ -84,18 +94,18 @@ impl Ports {
         }
     }
 
-    fn recount(&mut self, scope: Scope, before: Option<Spread>, after: Option<Spread>, batch: &mut Batch) {
+    fn recount(&mut self, before: Option<u32>, after: Option<u32>, batch: &mut Batch) {
         if let Some(after) = after {
-            let count = self.spreads.entry((scope, after)).or_default();
+            let count = self.affinities.entry(after).or_default();
             *count += 1;
             if *count == 1 {
-                batch.add_spread(scope, after);
+                batch.add_affinity(after);
             }
         }
         if let Some(before) = before
-            && drop_one(&mut self.spreads, &(scope, before))
+            && drop_one(&mut self.affinities, &before)
         {
-            batch.delete_spread(scope, before);
+            batch.delete_affinity(before);
         }
     }
 

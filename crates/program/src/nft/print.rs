@@ -85,22 +85,24 @@ pub(crate) fn key(key: &Key, types: &[DataType]) -> String {
 
 fn range(first: &Key, last: &Key, types: &[DataType]) -> String {
     let ends = first.parts(types).zip(last.parts(types));
-    let part = |((part, first), (_, last)): ((DataType, &[u8]), (DataType, &[u8]))| {
-        if first == last { part.print(first) } else { prefix(part, first, last) }
-    };
-    ends.map(part).collect::<Vec<_>>().join(" . ")
+    let parts = ends.map(|((part, first), (_, last))| match prefix_length(first, last) {
+        length if length as usize == first.len() * 8 => part.print(first),
+        length => format!("{}/{length}", part.print(first)),
+    });
+    parts.collect::<Vec<_>>().join(" . ")
 }
 
-/// All our ranges of addresses are prefixes.
-fn prefix(part: DataType, first: &[u8], last: &[u8]) -> String {
-    let same: u32 = first
-        .iter()
-        .zip(last)
-        .map(|(one, other)| (one ^ other).leading_zeros().min(8))
-        .take_while(|same| *same == 8)
-        .sum();
-    let rest = first.iter().zip(last).map(|(one, other)| (one ^ other).leading_zeros()).find(|same| *same < 8);
-    format!("{}/{}", part.print(first), same + rest.unwrap_or(0))
+/// All our ranges are prefixes: how many bits both ends share.
+fn prefix_length(first: &[u8], last: &[u8]) -> u32 {
+    let mut length = 0;
+    for (one, other) in first.iter().zip(last) {
+        let same = (one ^ other).leading_zeros();
+        length += same;
+        if same < 8 {
+            break;
+        }
+    }
+    length
 }
 
 /// A verdict.
@@ -172,6 +174,10 @@ impl Printer<'_> {
                 let key = self.key_text(map, *key);
                 self.say(format!("update @{map} {{ {key} timeout {timeout}s : {} }}", self.text(*data)));
             }
+            Expr::Forget { map, key, data } => {
+                let key = self.key_text(map, *key);
+                self.say(format!("delete @{map} {{ {key} : {} }}", self.text(*data)));
+            }
             Expr::Ct { key: CtKey::State, dreg } => self.load(*dreg, "ct state"),
             Expr::Ct { key: CtKey::Status, dreg } => self.load(*dreg, "ct status"),
             Expr::Addrtype { of: End::Source, dreg } => self.load(*dreg, "fib saddr type"),
@@ -240,7 +246,7 @@ impl Printer<'_> {
         let mut parts = Vec::new();
         for part in &set.key {
             parts.push(self.text(Reg(at)));
-            at += (part.len().next_multiple_of(4) / 4) as u8;
+            at += part.len().div_ceil(4) as u8;
         }
         parts.join(" . ")
     }

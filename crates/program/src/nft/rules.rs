@@ -3,7 +3,7 @@
 
 use fairlead_plan::{Family, Scope};
 
-use super::code::{self, Spread};
+use super::code;
 use super::expr::{CmpOp, End, Expr, Found, LOCAL, MetaKey, PayloadBase, Reg};
 use super::key::{DataType, Key};
 use super::model::{Rule, Verdict};
@@ -19,6 +19,9 @@ const BESIDE_NUMBER: Reg = Reg(9);
 /// The number of a pool and, behind it, of an endpoint in it.
 const POOL: Reg = Reg(13);
 const INDEX: Reg = Reg(14);
+
+/// For how many seconds a client is remembered before the next rule says for how long.
+const UNTIL_USED: u32 = 1;
 
 /// How a packet is addressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,23 +118,24 @@ impl Rules {
 
     /// To the chain that spreads packets over the pool.
     pub(crate) fn spread(self, via: Via, scope: Scope) -> Rule {
-        let mut exprs = self.pool(via, scope);
-        exprs.push(load_from("pools", NUMBER, KEY));
-        exprs.extend(through_mark(KEY, NUMBER));
-        exprs.push(Expr::verdict_map(spreads(scope), NUMBER));
-        Rule { exprs, comment: "" }
+        rule("", self.size(via, scope, "pools", spreads(scope)))
     }
 
-    /// The chain that spreads packets over so many slots.
-    pub(crate) fn balance(self, spread: Spread, scope: Scope) -> Vec<Rule> {
+    /// Does what a map says about the size of the pool.
+    fn size(self, via: Via, scope: Scope, sizes: &'static str, verdicts: &'static str) -> Vec<Expr> {
+        let mut exprs = self.value(via, via.frontends());
+        exprs.push(bits(NUMBER, NUMBER, code::PORT, code::scope_bit(scope)));
+        exprs.push(load_from(sizes, NUMBER, KEY));
+        exprs.extend(through_mark(KEY, NUMBER));
+        exprs.push(Expr::verdict_map(verdicts, NUMBER));
+        exprs
+    }
+
+    /// The chain that sends packets to one of so many slots.
+    pub(crate) fn balance(self, size: u32, scope: Scope) -> Vec<Rule> {
         // What is addressed by an address never gets past the rules for that.
-        let rules = Via::ALL.iter().flat_map(|via| match spread.affinity {
-            None => vec![self.choose(*via, scope, spread.slots)],
-            Some(seconds) => {
-                vec![self.remembered(*via, scope, seconds), self.learn(*via, scope, spread.slots, seconds)]
-            }
-        });
-        rules.collect()
+        let tries = Via::ALL.into_iter().flat_map(|via| code::tries(size).into_iter().map(move |slots| (via, slots)));
+        tries.map(|(via, slots)| self.choose(via, scope, slots)).collect()
     }
 
     fn choose(self, via: Via, scope: Scope, slots: u32) -> Rule {
@@ -139,7 +143,31 @@ impl Rules {
         exprs.push(Expr::Numgen { modulus: slots, dreg: BESIDE_NUMBER });
         exprs.push(load_from("endpoints", NUMBER, KEY));
         exprs.push(self.dnat());
-        Rule { exprs, comment: "" }
+        rule("", exprs)
+    }
+
+    /// The chain for clients that stay with their endpoint for so long.
+    pub(crate) fn stick(self, seconds: u32, scope: Scope) -> Vec<Rule> {
+        let by_way = Via::ALL.into_iter().flat_map(|via| {
+            let known = self.remembered(via, scope, seconds);
+            // What is remembered may be an endpoint that is gone; it must make room for another.
+            let forget = Expr::Forget { map: "affinity", key: NUMBER, data: NUMBER };
+            let forget = self.client(via, scope).into_iter().chain([forget]);
+            let draw = rule("", self.size(via, scope, "draws", draws(scope)));
+            [known.clone(), rule("the endpoint is gone", forget), draw, known]
+        });
+        by_way.collect()
+    }
+
+    /// The chain that remembers one of so many slots for a client.
+    pub(crate) fn draw(self, size: u32, scope: Scope) -> Vec<Rule> {
+        let by_way = Via::ALL.into_iter().flat_map(|via| {
+            let tries = code::tries(size);
+            let last = tries.last().copied().unwrap_or(size);
+            let rules: Vec<Rule> = tries.into_iter().map(|slots| self.learn(via, scope, slots)).collect();
+            rules.into_iter().chain([self.choose_unremembered(via, scope, last)])
+        });
+        by_way.collect()
     }
 
     /// Loads the number of the port and the client, which is the key of what is remembered, and the number of the pool.
@@ -153,27 +181,36 @@ impl Rules {
         exprs
     }
 
-    fn remembered(self, via: Via, scope: Scope, seconds: u32) -> Rule {
+    fn remembered(self, via: Via, scope: Scope, timeout: u32) -> Rule {
         let mut exprs = self.client(via, scope);
         exprs.push(load_from("affinity", NUMBER, KEY));
         exprs.extend(through_mark(KEY, INDEX));
-        exprs.extend(self.stay(seconds));
-        Rule { exprs, comment: "the endpoint the client had" }
+        exprs.push(load_from("members", POOL, KEY));
+        exprs.push(Expr::Update { map: "affinity", key: NUMBER, data: INDEX, timeout });
+        exprs.push(self.dnat());
+        rule("", exprs)
     }
 
-    fn learn(self, via: Via, scope: Scope, slots: u32, seconds: u32) -> Rule {
+    /// Loads the number of a member at random.
+    fn member(self, via: Via, scope: Scope, slots: u32) -> Vec<Expr> {
         let mut exprs = self.client(via, scope);
         exprs.push(Expr::Numgen { modulus: slots, dreg: INDEX });
         exprs.push(load_from("choices", POOL, KEY));
         exprs.extend(through_mark(KEY, INDEX));
-        exprs.extend(self.stay(seconds));
-        Rule { exprs, comment: "" }
+        exprs
     }
 
-    /// To a known endpoint of the pool, if it is still there, and to the same again next time.
-    fn stay(self, timeout: u32) -> [Expr; 3] {
-        let update = Expr::Update { map: "affinity", key: NUMBER, data: INDEX, timeout };
-        [load_from("members", POOL, KEY), update, self.dnat()]
+    fn learn(self, via: Via, scope: Scope, slots: u32) -> Rule {
+        let mut exprs = self.member(via, scope, slots);
+        exprs.push(Expr::Update { map: "affinity", key: NUMBER, data: INDEX, timeout: UNTIL_USED });
+        exprs.push(Expr::Verdict(Verdict::Return));
+        rule("", exprs)
+    }
+
+    fn choose_unremembered(self, via: Via, scope: Scope, slots: u32) -> Rule {
+        let mut exprs = self.member(via, scope, slots);
+        exprs.extend([load_from("members", POOL, KEY), self.dnat()]);
+        rule("no room to remember", exprs)
     }
 
     fn dnat(self) -> Expr {
@@ -206,6 +243,14 @@ impl Rules {
             }
         }
         exprs
+    }
+}
+
+/// The map from sizes to chains that draw for clients that stay.
+pub(crate) fn draws(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Cluster => "draw",
+        Scope::Local => "draw-local",
     }
 }
 

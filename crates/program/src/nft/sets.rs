@@ -27,7 +27,8 @@ pub(crate) fn sets(family: Family, sizes: &Sizes) -> Vec<Set> {
             interval: true,
             ..set("allowed", &[ip, InetProto, InetService, ip], "frontends and their source ranges")
         },
-        sized(map("pools", &[Mark], vec![Mark], "to seconds of affinity and count of slots")),
+        sized(map("pools", &[Mark], vec![Mark], "to a size, or seconds of affinity")),
+        sized(map("draws", &[Mark], vec![Mark], "to a size")),
         counted(map("endpoints", &[Mark, Mark], endpoint(), "pool and slot to endpoint")),
         sized(map("choices", &[Mark, Mark], vec![Mark], "pool and slot to member")),
         counted(map("members", &[Mark, Mark], endpoint(), "pool and member to endpoint")),
@@ -43,9 +44,17 @@ pub(crate) fn sets(family: Family, sizes: &Sizes) -> Vec<Set> {
         verdicts("refusals"),
         verdicts("balance"),
         verdicts("balance-local"),
+        verdicts("draw"),
+        verdicts("draw-local"),
     ];
     sets.extend(Source::ALL.map(|source| verdicts(actions(source))));
     sets
+}
+
+/// Whether keys of that set of ranges have several parts. The kernel takes such a range as one element with both its ends;
+/// any other as two: where it begins, and where it is no more.
+pub fn is_concatenation_of_ranges(set: &str) -> bool {
+    set == "allowed"
 }
 
 fn set(name: &'static str, key: &[super::DataType], comment: &'static str) -> Set {
@@ -61,6 +70,21 @@ fn verdicts(name: &'static str) -> Set {
     Set { value: ValueType::Verdict, ..set(name, &[Mark], "") }
 }
 
+/// The sets with a size that follows from what is in them.
+const SIZED: [&str; 11] = [
+    "frontends",
+    "nodeports",
+    "guarded",
+    "guarded-nodeports",
+    "pools",
+    "draws",
+    "endpoints",
+    "choices",
+    "members",
+    "hairpin",
+    "cluster-ips",
+];
+
 /// How many elements the sets of a family have, or have room for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Sizes(std::collections::HashMap<&'static str, i64>);
@@ -71,7 +95,9 @@ const SMALLEST: i64 = 1 << 10;
 impl Sizes {
     /// Counts elements that come, or go.
     pub(crate) fn count(&mut self, set: &'static str, elements: i64) {
-        *self.0.entry(set).or_default() += elements;
+        if SIZED.contains(&set) {
+            *self.0.entry(set).or_default() += elements;
+        }
     }
 
     /// Room for at least twice as many as there are.

@@ -47,7 +47,13 @@ struct State {
     sizes: Sizes,
     /// How many there may be.
     room: Sizes,
+    /// Up to which size there are chains.
+    largest: u32,
 }
+
+/// Up to which size there are chains at least. The kernel is slow to add one that uses a map when there is much in it, so
+/// there are more from the start than are needed.
+const LARGEST: u32 = 64;
 
 /// The whole program for a plan.
 pub fn render(plan: &Plan, options: Options) -> Program {
@@ -84,6 +90,7 @@ impl Nft {
             let mut batch = Batch::new(family);
             state.change(family, change, &mut batch);
             batch.count(&mut state.sizes);
+            state.grow(&mut batch);
             if state.room.fits(&state.sizes) {
                 if before != self.node {
                     change_layout(&before, &self.node, family, &self.options, &mut batch, &mut ops);
@@ -105,6 +112,8 @@ impl Nft {
         state.fill(family, plan, &mut batch);
         batch.count(&mut state.sizes);
         state.room = state.sizes.with_room();
+        state.largest = (state.ports.largest() * 2).max(LARGEST);
+        batch.add_sizes(code::sizes(state.largest));
         ops.push(Op::AddTable(family));
         ops.extend(sets(family, &state.room).into_iter().map(|set| Op::AddSet(family, set)));
         for chain in layout::chains(&self.node, family, self.options.masquerade_mark) {
@@ -159,6 +168,15 @@ impl State {
         rest.into_iter().for_each(|pool| self.ports.set(&pool.key, None, Some(pool), batch));
         let ours = plan.cluster_ips().iter().filter(|ip| family_of(**ip) == family);
         ours.for_each(|ip| batch.add("cluster-ips", Element::new(Key::new().ip(*ip))));
+    }
+
+    /// Makes chains for pools larger than any before.
+    fn grow(&mut self, batch: &mut Batch) {
+        let (before, needed) = (self.largest, self.ports.largest());
+        if needed > before {
+            batch.add_sizes(code::sizes(needed).filter(|size| *size > before));
+            self.largest = needed;
+        }
     }
 
     fn change(&mut self, family: Family, change: &PlanChange, batch: &mut Batch) {

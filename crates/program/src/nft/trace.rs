@@ -27,8 +27,8 @@ pub struct Trace {
     pub mark: u32,
     /// For how many seconds its client is remembered now.
     pub remembered: Option<u32>,
-    /// How many numbers there were to draw from, if one was drawn.
-    pub drawn_from: Option<u32>,
+    /// From how many numbers one was drawn, each time.
+    pub drawn_from: Vec<u32>,
     /// What was found on the way.
     pub steps: Vec<Step>,
 }
@@ -77,7 +77,7 @@ pub fn trace(
     draw: &mut dyn FnMut(u32) -> u32,
 ) -> Trace {
     let nothing = Fate::Passes { dnat: None, snat: false };
-    let mut trace = Trace { fate: nothing, mark, remembered: None, drawn_from: None, steps: Vec::new() };
+    let mut trace = Trace { fate: nothing, mark, remembered: None, drawn_from: Vec::new(), steps: Vec::new() };
     let family = family_of(packet.dst);
     let Some(table) = program.tables.get(&family).filter(|_| family_of(packet.src) == family) else { return trace };
     let mut machine = Machine {
@@ -105,14 +105,16 @@ pub fn outcome(program: &Program, node: &Node, packet: &Packet) -> Outcome {
     let mut ways = Vec::new();
     let mut turn = 0;
     while turn < drawn_from {
-        let traced = trace(program, node, packet, 0, &mut Memory::default(), &mut |_| turn);
+        let traced = trace(program, node, packet, 0, &mut Memory::default(), &mut |end| turn.min(end - 1));
         match traced.fate {
             Fate::Drops => return Outcome::Drops,
             Fate::Rejects(with) => return Outcome::Rejects(with),
             Fate::Passes { dnat: None, .. } => return Outcome::Passes,
+            // What was drawn in vain has no share.
+            Fate::Passes { .. } if traced.drawn_from.len() > 1 => {}
             Fate::Passes { dnat: Some(to), snat } => ways.push(((to, snat), traced.remembered)),
         }
-        drawn_from = traced.drawn_from.unwrap_or(1);
+        drawn_from = traced.drawn_from.first().copied().unwrap_or(1);
         turn += 1;
     }
     let affinity = ways.first().and_then(|(_, remembered)| *remembered);
@@ -251,11 +253,15 @@ impl<'a> Machine<'a> {
             }
             Expr::Numgen { modulus, dreg } => {
                 let drawn = (self.draw)(*modulus);
-                self.trace.drawn_from = Some(*modulus);
+                self.trace.drawn_from.push(*modulus);
                 self.note(chain, || format!("draws {drawn} of {modulus}"));
                 self.store(*dreg, &drawn.to_ne_bytes());
             }
             Expr::Update { map, key, data, timeout } => self.remember(map, *key, *data, *timeout),
+            Expr::Forget { map, key, .. } => {
+                let key = self.client(map, *key);
+                self.memory.0.remove(&key);
+            }
             Expr::Ct { key, dreg } => {
                 let bits = match key {
                     CtKey::State => CT_NEW,
@@ -316,11 +322,15 @@ impl<'a> Machine<'a> {
     }
 
     fn remember(&mut self, map: &'static str, key: Reg, data: Reg, timeout: u32) {
-        let Some((set, _)) = self.table.sets.get(map) else { return };
-        let key = Key::new().part(self.read(key, length(&set.key)));
+        let key = self.client(map, key);
         let data = Key::new().part(self.read(data, 4));
-        self.memory.0.insert(key, (data, timeout));
+        self.memory.0.entry(key).or_insert((data, timeout)).1 = timeout;
         self.trace.remembered = Some(timeout);
+    }
+
+    fn client(&self, map: &'static str, key: Reg) -> Key {
+        let length = self.table.sets.get(map).map_or(0, |(set, _)| length(&set.key));
+        Key::new().part(self.read(key, length))
     }
 
     fn dnat(&mut self, chain: &Chain, addr: Reg, port: Reg) -> Said {

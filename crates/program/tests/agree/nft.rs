@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use fairlead_plan::{Verdict, decide};
+use fairlead_api::source::Key as Name;
+use fairlead_api::view;
+use fairlead_plan::{Change, Ingress, Packet, Planner, Protocol, Verdict, decide};
 use fairlead_program::nft::{Fate, Key, Memory, Nft, Options, Program, Table, Value, outcome, render, trace};
 use fairlead_program::{Outcome, agree};
 
@@ -71,14 +73,16 @@ fn nameless(program: &Program) -> BTreeMap<fairlead_plan::Family, Nameless<'_>> 
 
 #[derive(Debug, PartialEq)]
 struct Nameless<'a> {
-    chains: &'a BTreeMap<fairlead_program::nft::ChainName, fairlead_program::nft::Chain>,
+    chains: Vec<&'a fairlead_program::nft::Chain>,
     /// By frontend: flags, and for both scopes the spread and the sorted endpoints.
     frontends: Vec<(Key, u32, [Option<(u32, Vec<Key>)>; 2])>,
     others: Vec<(&'static str, Vec<(Key, Option<Key>, Option<Value>)>)>,
     counts: Vec<(&'static str, usize)>,
 }
 
-const NUMBERED: [&str; 6] = ["frontends", "nodeports", "pools", "endpoints", "choices", "members"];
+const NUMBERED: [&str; 7] = ["frontends", "nodeports", "pools", "draws", "endpoints", "choices", "members"];
+/// There are as many chains as the largest pool ever needed.
+const SIZES: [&str; 4] = ["balance", "balance-local", "draw", "draw-local"];
 const PORT: u32 = (1 << 23) - 1;
 
 impl Nameless<'_> {
@@ -89,14 +93,15 @@ impl Nameless<'_> {
             let pools = [number & PORT, number & PORT | 1 << 23].map(|pool| content(table, pool));
             (element.key, number & !PORT, pools)
         });
-        let others = table.sets.iter().filter(|(name, _)| !NUMBERED.contains(name));
+        let others = table.sets.iter().filter(|(name, _)| !NUMBERED.contains(name) && !SIZES.contains(name));
         let listed = others.map(|(name, (_, elements))| {
             let elements = elements.values().map(|element| (element.key, element.key_end, element.value.clone()));
             (*name, elements.collect())
         });
         let counts = NUMBERED.map(|name| (name, table.sets[name].1.len()));
+        let fixed = |name: &str| !name.starts_with("lb-") && !name.starts_with("draw-");
         Nameless {
-            chains: &table.chains,
+            chains: table.chains.values().filter(|chain| fixed(&chain.name)).collect(),
             frontends: frontends.collect(),
             others: listed.collect(),
             counts: counts.into(),
@@ -119,8 +124,75 @@ fn content(table: &Table, pool: u32) -> Option<(u32, Vec<Key>)> {
         0 => find("endpoints", key(slot)),
         _ => find("members", key(find("choices", key(slot))?.as_number()?)),
     };
-    let mut endpoints: Vec<Key> =
-        (0..spread & 0x7fff).map(|slot| endpoint(slot).expect("every slot leads on")).collect();
+    let mut endpoints: Vec<Key> = (0..).map_while(endpoint).collect();
     endpoints.sort_unstable();
     Some((spread, endpoints))
+}
+
+#[test]
+fn pools_of_any_size_are_spread_evenly_and_a_gone_endpoint_is_forgotten() {
+    for affinity in [None, Some(7)] {
+        let mut pool = Pool::new(affinity);
+        for count in [1, 2, 16, 17, 23, 24, 64, 65, 100, 300, 299, 12, 0, 5] {
+            pool.resize(count);
+            let done = outcome(&pool.program, pool.planner.plan().node(), &pool.packet);
+            agree(&decide(pool.planner.plan(), &pool.packet), &done).unwrap_or_else(|error| panic!("{count}: {error}"));
+            if count > 0 {
+                // Whatever is drawn leads somewhere, and what the client had last time is no obstacle.
+                for drawn in [0, count as u32 - 1, count as u32, u32::MAX] {
+                    let fate = pool.send(drawn);
+                    assert!(matches!(fate, Fate::Passes { dnat: Some(_), .. }), "{count} {drawn}: {fate:?}");
+                    assert!(affinity.is_none() || pool.send(drawn / 2) == fate, "{count} {drawn}");
+                }
+            }
+        }
+    }
+}
+
+/// One Service, its pool and one client.
+struct Pool {
+    planner: Planner,
+    nft: Nft,
+    program: Program,
+    memory: Memory,
+    packet: Packet,
+}
+
+impl Pool {
+    fn new(affinity: Option<i32>) -> Pool {
+        let mut service = view::Service::default();
+        service.spec.cluster_ip = "10.96.0.1".to_owned();
+        service.spec.ports = vec![view::ServicePort { port: 80, ..Default::default() }];
+        if affinity.is_some() {
+            service.spec.session_affinity = view::SessionAffinity::ClientIp;
+            service.spec.session_affinity_config.client_ip.timeout_seconds = affinity;
+        }
+        let mut planner = Planner::default();
+        planner.apply([Change::Service(Name::new("default", "web"), Some(service.into()))]);
+        let (nft, ops) = Nft::new(planner.plan(), Options::default());
+        let mut program = Program::default();
+        program.take(&ops).expect("a program from nothing");
+        let from = Ingress::Interface("cni0".to_owned());
+        let (src, dst) = ([10, 244, 1, 9].into(), [10, 96, 0, 1].into());
+        let packet = Packet { src, dst, port: 80, protocol: Protocol::Tcp, from };
+        Pool { planner, nft, program, memory: Memory::default(), packet }
+    }
+
+    fn resize(&mut self, count: usize) {
+        let mut slice = view::EndpointSlice::default();
+        slice.metadata.labels.insert("kubernetes.io/service-name".to_owned(), "web".to_owned());
+        slice.ports =
+            vec![view::EndpointPort { port: Some(8080), protocol: Some(Protocol::Tcp), ..Default::default() }];
+        let address = |at: usize| vec![format!("10.244.{}.{}", at / 200, at % 200)];
+        slice.endpoints =
+            (0..count).map(|at| view::Endpoint { addresses: address(at), ..Default::default() }).collect();
+        let change = self.planner.apply([Change::Slice(Name::new("default", "web-1"), Some(slice.into()))]);
+        let ops = self.nft.apply(self.planner.plan(), &change);
+        self.program.take(&ops).unwrap_or_else(|error| panic!("{count}: {error}"));
+    }
+
+    fn send(&mut self, drawn: u32) -> Fate {
+        let node = self.planner.plan().node();
+        trace(&self.program, node, &self.packet, 0, &mut self.memory, &mut |end| drawn.min(end - 1)).fate
+    }
 }
