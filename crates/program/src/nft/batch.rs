@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use fairlead_plan::{Family, Scope};
+use fairlead_plan::Family;
 
 use super::code;
+use super::expr::Expr;
 use super::key::Key;
 use super::model::{Element, Op, Rule, Verdict};
-use super::rules::{Rules, draws, spreads};
+use super::rules::{Place, Rules};
 use super::sets::Sizes;
-
-const SCOPES: [Scope; 2] = [Scope::Cluster, Scope::Local];
 
 /// Changes of a table.
 #[derive(Debug)]
@@ -49,17 +48,35 @@ impl Batch {
         }
     }
 
-    /// Makes the chains for sizes.
-    pub(crate) fn add_sizes(&mut self, sizes: impl Iterator<Item = u32>) {
+    /// Makes the chains for sizes, of which those between `made` and `end` are new.
+    pub(crate) fn add_sizes(&mut self, made: u32, end: u32) {
         let rules = Rules { family: self.family };
-        for (size, scope) in sizes.flat_map(|size| SCOPES.map(|scope| (size, scope))) {
-            let (name, key) = (named("lb", size, scope), Key::new().number(size));
-            self.add_chain(&name, rules.balance(size, scope));
-            self.add(spreads(scope), Element::verdict(key, Verdict::Goto(name.into())));
-            let name = named("draw", size, scope);
-            self.add_chain(&name, rules.draw(size, scope));
-            self.add(draws(scope), Element::verdict(key, Verdict::Jump(name.into())));
+        for size in code::sizes(end).filter(|size| *size > made) {
+            for place in Place::ALL {
+                let key = Key::new().number(size);
+                let name = self.add_balance(place, size, rules.choose(place, size));
+                self.add(place.spreads(), Element::verdict(key, Verdict::Goto(name.into())));
+                let name = place.chain("draw", size);
+                self.add_chain(&name, rules.draw(place, size));
+                self.add(place.draws(), Element::verdict(key, Verdict::Jump(name.into())));
+            }
         }
+    }
+
+    /// The chain that sends packets to one of so many slots. A rule that may draw in vain has a chain of its own, to which
+    /// that goes as often as it takes: each rule that uses a map makes every change of the map a little slower.
+    fn add_balance(&mut self, place: Place, size: u32, once: Rule) -> String {
+        let name = place.chain("lb", size);
+        let tries = code::tries(size);
+        if tries.len() == 1 {
+            self.add_chain(&name, vec![once]);
+            return name;
+        }
+        let try_chain = |size| place.chain(if code::tries(size).len() == 1 { "lb" } else { "lb-once" }, size);
+        self.add_chain(&try_chain(size), vec![once]);
+        let jump = |size| Rule { exprs: vec![Expr::Verdict(Verdict::Jump(try_chain(size).into()))], comment: "" };
+        self.add_chain(&name, tries.into_iter().map(jump).collect());
+        name
     }
 
     fn add_chain(&mut self, name: &str, rules: Vec<Rule>) {
@@ -73,24 +90,24 @@ impl Batch {
             self.unused.swap_remove(at);
             return;
         }
-        for scope in SCOPES {
-            self.add_chain(&named("stick", seconds, scope), Rules { family: self.family }.stick(seconds, scope));
-            self.add(spreads(scope), lead(seconds, scope));
+        for place in Place::ALL {
+            self.add_chain(&place.chain("stick", seconds), Rules { family: self.family }.stick(place, seconds));
+            self.add(place.spreads(), lead(place, seconds));
         }
     }
 
     /// Deletes them.
     pub(crate) fn delete_affinity(&mut self, seconds: u32) {
-        let names = SCOPES.map(|scope| named("stick", seconds, scope));
+        let names = Place::ALL.map(|place| place.chain("stick", seconds));
         let made = |op: &Op| matches!(op, Op::AddChain(_, made, _) | Op::AddRule(_, made, _) if names.iter().any(|name| name == made));
         if !self.chains.iter().any(made) {
             return self.unused.push(seconds);
         }
         // Made by this very batch.
         self.chains.retain(|op| !made(op));
-        for scope in SCOPES {
-            if let Some(added) = self.added.get_mut(spreads(scope)) {
-                added.retain(|element| *element != lead(seconds, scope));
+        for place in Place::ALL {
+            if let Some(added) = self.added.get_mut(place.spreads()) {
+                added.retain(|element| *element != lead(place, seconds));
             }
         }
     }
@@ -104,9 +121,9 @@ impl Batch {
     /// The steps: what is led to is made first, what leads there goes before it does.
     pub(crate) fn into_ops(mut self, ops: &mut Vec<Op>) {
         let family = self.family;
-        let unused: Vec<_> = self.unused.iter().flat_map(|seconds| SCOPES.map(|scope| (*seconds, scope))).collect();
-        for (seconds, scope) in &unused {
-            self.deleted.entry(spreads(*scope)).or_default().push(lead(*seconds, *scope));
+        let unused: Vec<_> = self.unused.iter().flat_map(|seconds| Place::ALL.map(|place| (*seconds, place))).collect();
+        for (seconds, place) in &unused {
+            self.deleted.entry(place.spreads()).or_default().push(lead(*place, *seconds));
         }
         ops.append(&mut self.chains);
         let filled = |elements: &(&'static str, Vec<Element>)| !elements.1.is_empty();
@@ -114,8 +131,8 @@ impl Batch {
             self.deleted.into_iter().filter(filled).map(|(set, elements)| Op::DeleteElements(family, set, elements)),
         );
         ops.extend(self.added.into_iter().filter(filled).map(|(set, elements)| Op::AddElements(family, set, elements)));
-        for (seconds, scope) in unused {
-            let name = named("stick", seconds, scope);
+        for (seconds, place) in unused {
+            let name = place.chain("stick", seconds);
             ops.push(Op::FlushChain(family, name.clone().into()));
             ops.push(Op::DeleteChain(family, name.into()));
         }
@@ -123,14 +140,7 @@ impl Batch {
 }
 
 /// What leads to the chain for clients that stay.
-fn lead(seconds: u32, scope: Scope) -> Element {
-    let name = named("stick", seconds, scope);
+fn lead(place: Place, seconds: u32) -> Element {
+    let name = place.chain("stick", seconds);
     Element::verdict(Key::new().number(code::affinity(seconds)), Verdict::Goto(name.into()))
-}
-
-fn named(what: &str, number: u32, scope: Scope) -> String {
-    match scope {
-        Scope::Cluster => format!("{what}-{number}"),
-        Scope::Local => format!("{what}-{number}-local"),
-    }
 }

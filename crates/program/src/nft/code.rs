@@ -7,7 +7,7 @@
 //! draws       by the same, if there is affinity: a size
 //! ```
 //!
-//! A size is how many slots a chain draws from. Up to 16 there is one for each count of slots. Beyond there are a few, so that
+//! A size is how many slots a chain draws from. Up to 8 there is one for each count of slots. Beyond there are a few, so that
 //! hardly any count needs a chain of its own, which the kernel would be slow to add: a slot that nobody has is drawn again.
 
 use std::net::IpAddr;
@@ -27,7 +27,7 @@ pub(crate) const GUARDED: u32 = 1 << 31;
 /// Of a guarded frontend: only some sources may use it.
 pub(crate) const RESTRICTED: u32 = 1 << 31;
 /// The sizes that stand for as many slots and no fewer.
-const EXACT: u32 = 16;
+const EXACT: u32 = 8;
 /// How many slots a pool can have: the last size below 1 << 15.
 pub(crate) const MAX_SLOTS: u32 = 3 << 13;
 /// The longest affinity, in seconds: more than the API takes.
@@ -149,14 +149,14 @@ pub(crate) fn affinity(seconds: u32) -> u32 {
     seconds << 15
 }
 
-/// The sizes there are up to one: 1, 2, 3 ... 16, 24, 32, 48, 64, 96 ...
+/// The sizes there are up to one: 1, 2, 3 ... 8, 12, 16, 24, 32, 48 ...
 pub(crate) fn sizes(end: u32) -> impl Iterator<Item = u32> {
-    let beyond = (4..=14).flat_map(|bit| [3 << (bit - 1), 1 << (bit + 1)]);
+    let beyond = (3..=14).flat_map(|bit| [3 << (bit - 1), 1 << (bit + 1)]);
     (1..=EXACT).chain(beyond).take_while(move |size| *size <= end.min(MAX_SLOTS))
 }
 
-/// From how many slots chains of a size draw, one after the other until somebody has what is drawn. More than a third are
-/// never in vain, and the last of them is never in vain at all.
+/// From how many slots to draw, one time after the other until somebody has what is drawn. At least two thirds of what is
+/// drawn first is somebody's, and all that is drawn last.
 pub(crate) fn tries(size: u32) -> Vec<u32> {
     if size <= EXACT {
         return vec![size];

@@ -20,7 +20,7 @@ use super::code::{self, Forward, Refusal};
 use super::expr::{CT_DNAT, CT_NEW, CmpOp, CtKey, End, Expr, Found, MetaKey, Reg, Reject};
 use super::key::Key;
 use super::model::{Base, Chain, ChainType, Element, Hook, Rule, Verdict};
-use super::rules::{KEY, NUMBER, Rules, Via, bits, go, rule};
+use super::rules::{KEY, NUMBER, Place, Rules, Via, bits, go, rule};
 
 /// Before addresses are translated, after connections are known.
 const BEFORE_NAT: i32 = -110;
@@ -31,8 +31,10 @@ const SRCNAT: i32 = 100;
 pub(crate) fn chains(node: &Node, family: Family, masquerade_mark: u32) -> Vec<Chain> {
     let layout = Layout { node, rules: Rules { family }, masquerade_mark };
     let mut chains = vec![chain("reject", reject()), chain("mark", vec![layout.mark(None)])];
-    let spread = |via, scope| layout.rules.spread(via, scope);
+    let spread = |via, scope| layout.rules.spread(Place { via, scope });
+    // What is addressed by an address never gets past the rule for that.
     chains.push(chain("spread-local", Via::ALL.map(|via| spread(via, Scope::Local)).into()));
+    chains.extend(Place::ALL.map(|place| chain(place.overflow(), layout.rules.overflow(place))));
     chains.push(chain("mark-local", vec![layout.mark(Some("spread-local"))]));
     chains.push(chain("policy", layout.policy(Via::Address)));
     chains.push(chain("policy-nodeport", layout.policy(Via::NodePort)));
@@ -162,7 +164,7 @@ impl Layout<'_> {
         let mut node_port = self.rules.value(Via::NodePort, "nodeports");
         node_port.extend(self.serves_node_ports());
         node_port.push(go("nodeport"));
-        vec![rule("", ours), self.rules.spread(Via::Address, Scope::Cluster), rule("", node_port)]
+        vec![rule("", ours), self.rules.spread(Place { via: Via::Address, scope: Scope::Cluster }), rule("", node_port)]
     }
 
     fn policy(&self, via: Via) -> Vec<Rule> {

@@ -23,6 +23,9 @@ const INDEX: Reg = Reg(14);
 /// For how many seconds a client is remembered before the next rule says for how long.
 const UNTIL_USED: u32 = 1;
 
+/// From how many slots clients are served who cannot be remembered.
+const OVERFLOW: [u32; 4] = [256, 16, 4, 1];
+
 /// How a packet is addressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Via {
@@ -48,6 +51,57 @@ impl Via {
         match self {
             Via::Address => "guarded",
             Via::NodePort => "guarded-nodeports",
+        }
+    }
+}
+
+/// How a packet is addressed, and which endpoints it may reach. Chains that balance differ in this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) via: Via,
+    pub(crate) scope: Scope,
+}
+
+impl Place {
+    pub(crate) const ALL: [Place; 4] = [
+        Place { via: Via::Address, scope: Scope::Cluster },
+        Place { via: Via::Address, scope: Scope::Local },
+        Place { via: Via::NodePort, scope: Scope::Cluster },
+        Place { via: Via::NodePort, scope: Scope::Local },
+    ];
+
+    /// The map from what pools lead to, to chains.
+    pub(crate) fn spreads(self) -> &'static str {
+        match (self.via, self.scope) {
+            (Via::Address, Scope::Cluster) => "balance",
+            (Via::Address, Scope::Local) => "balance-local",
+            (Via::NodePort, Scope::Cluster) => "balance-nodeport",
+            (Via::NodePort, Scope::Local) => "balance-nodeport-local",
+        }
+    }
+
+    /// The map from sizes to chains that draw for clients that stay.
+    pub(crate) fn draws(self) -> &'static str {
+        match (self.via, self.scope) {
+            (Via::Address, Scope::Cluster) => "draw",
+            (Via::Address, Scope::Local) => "draw-local",
+            (Via::NodePort, Scope::Cluster) => "draw-nodeport",
+            (Via::NodePort, Scope::Local) => "draw-nodeport-local",
+        }
+    }
+
+    /// A chain of this place.
+    pub(crate) fn chain(self, what: &str, number: u32) -> String {
+        format!("{what}-{number}{}", self.draws().trim_start_matches("draw"))
+    }
+
+    /// The chain for clients who cannot be remembered.
+    pub(crate) fn overflow(self) -> &'static str {
+        match (self.via, self.scope) {
+            (Via::Address, Scope::Cluster) => "overflow",
+            (Via::Address, Scope::Local) => "overflow-local",
+            (Via::NodePort, Scope::Cluster) => "overflow-nodeport",
+            (Via::NodePort, Scope::Local) => "overflow-nodeport-local",
         }
     }
 }
@@ -108,81 +162,76 @@ impl Rules {
         exprs
     }
 
-    /// Loads the number of the pool of a frontend.
-    fn pool(self, via: Via, scope: Scope) -> Vec<Expr> {
-        let mut exprs = self.value(via, via.frontends());
-        exprs.push(bits(NUMBER, NUMBER, code::PORT, code::scope_bit(scope)));
-        exprs.extend(through_mark(NUMBER, NUMBER));
-        exprs
-    }
-
     /// To the chain that spreads packets over the pool.
-    pub(crate) fn spread(self, via: Via, scope: Scope) -> Rule {
-        rule("", self.size(via, scope, "pools", spreads(scope)))
+    pub(crate) fn spread(self, place: Place) -> Rule {
+        rule("", self.size(place, "pools", place.spreads()))
     }
 
     /// Does what a map says about the size of the pool.
-    fn size(self, via: Via, scope: Scope, sizes: &'static str, verdicts: &'static str) -> Vec<Expr> {
-        let mut exprs = self.value(via, via.frontends());
-        exprs.push(bits(NUMBER, NUMBER, code::PORT, code::scope_bit(scope)));
+    fn size(self, place: Place, sizes: &'static str, verdicts: &'static str) -> Vec<Expr> {
+        let mut exprs = self.value(place.via, place.via.frontends());
+        exprs.push(bits(NUMBER, NUMBER, code::PORT, code::scope_bit(place.scope)));
         exprs.push(load_from(sizes, NUMBER, KEY));
         exprs.extend(through_mark(KEY, NUMBER));
         exprs.push(Expr::verdict_map(verdicts, NUMBER));
         exprs
     }
 
-    /// The chain that sends packets to one of so many slots.
-    pub(crate) fn balance(self, size: u32, scope: Scope) -> Vec<Rule> {
-        // What is addressed by an address never gets past the rules for that.
-        let tries = Via::ALL.into_iter().flat_map(|via| code::tries(size).into_iter().map(move |slots| (via, slots)));
-        tries.map(|(via, slots)| self.choose(via, scope, slots)).collect()
-    }
-
-    fn choose(self, via: Via, scope: Scope, slots: u32) -> Rule {
-        let mut exprs = self.pool(via, scope);
+    /// To one of so many slots of the pool, if somebody has it.
+    pub(crate) fn choose(self, place: Place, slots: u32) -> Rule {
+        let mut exprs = self.value(place.via, place.via.frontends());
+        exprs.push(bits(NUMBER, NUMBER, code::PORT, code::scope_bit(place.scope)));
+        exprs.extend(through_mark(NUMBER, NUMBER));
         exprs.push(Expr::Numgen { modulus: slots, dreg: BESIDE_NUMBER });
-        exprs.push(load_from("endpoints", NUMBER, KEY));
-        exprs.push(self.dnat());
+        exprs.extend([load_from("endpoints", NUMBER, KEY), self.dnat()]);
         rule("", exprs)
     }
 
     /// The chain for clients that stay with their endpoint for so long.
-    pub(crate) fn stick(self, seconds: u32, scope: Scope) -> Vec<Rule> {
-        let by_way = Via::ALL.into_iter().flat_map(|via| {
-            let known = self.remembered(via, scope, seconds);
-            // What is remembered may be an endpoint that is gone; it must make room for another.
-            let forget = Expr::Forget { map: "affinity", key: NUMBER, data: NUMBER };
-            let forget = self.client(via, scope).into_iter().chain([forget]);
-            let draw = rule("", self.size(via, scope, "draws", draws(scope)));
-            [known.clone(), rule("the endpoint is gone", forget), draw, known]
-        });
-        by_way.collect()
+    pub(crate) fn stick(self, place: Place, seconds: u32) -> Vec<Rule> {
+        let known = self.remembered(place, seconds);
+        // What is remembered may be an endpoint that is gone; it must make room for another.
+        let forget = Expr::Forget { map: "affinity", key: NUMBER, data: NUMBER };
+        let forget = self.client(place).into_iter().chain([forget]);
+        let draw = rule("", self.size(place, "draws", place.draws()));
+        vec![known.clone(), rule("the endpoint is gone", forget), draw, known, rule("", [go(place.overflow())])]
     }
 
     /// The chain that remembers one of so many slots for a client.
-    pub(crate) fn draw(self, size: u32, scope: Scope) -> Vec<Rule> {
-        let by_way = Via::ALL.into_iter().flat_map(|via| {
-            let tries = code::tries(size);
-            let last = tries.last().copied().unwrap_or(size);
-            let rules: Vec<Rule> = tries.into_iter().map(|slots| self.learn(via, scope, slots)).collect();
-            rules.into_iter().chain([self.choose_unremembered(via, scope, last)])
+    pub(crate) fn draw(self, place: Place, size: u32) -> Vec<Rule> {
+        let tries = code::tries(size).into_iter().map(|slots| {
+            let mut exprs = self.member(place, slots);
+            exprs.push(Expr::Update { map: "affinity", key: NUMBER, data: INDEX, timeout: UNTIL_USED });
+            // To the rule that finds what is remembered now.
+            exprs.push(Expr::Verdict(Verdict::Return));
+            rule("", exprs)
         });
-        by_way.collect()
+        tries.collect()
+    }
+
+    /// The chain for clients who cannot be remembered because too many are: not as even, but to somebody.
+    pub(crate) fn overflow(self, place: Place) -> Vec<Rule> {
+        let tries = OVERFLOW.map(|slots| {
+            let mut exprs = self.member(place, slots);
+            exprs.extend([load_from("members", POOL, KEY), self.dnat()]);
+            rule("", exprs)
+        });
+        tries.into()
     }
 
     /// Loads the number of the port and the client, which is the key of what is remembered, and the number of the pool.
-    fn client(self, via: Via, scope: Scope) -> Vec<Expr> {
-        let mut exprs = self.value(via, via.frontends());
+    fn client(self, place: Place) -> Vec<Expr> {
+        let mut exprs = self.value(place.via, place.via.frontends());
         exprs.push(bits(NUMBER, NUMBER, code::PORT, 0));
         exprs.extend(through_mark(NUMBER, NUMBER));
-        exprs.push(bits(NUMBER, POOL, u32::MAX, code::scope_bit(scope)));
+        exprs.push(bits(NUMBER, POOL, u32::MAX, code::scope_bit(place.scope)));
         exprs.extend(through_mark(POOL, POOL));
         exprs.push(self.load(End::Source, BESIDE_NUMBER));
         exprs
     }
 
-    fn remembered(self, via: Via, scope: Scope, timeout: u32) -> Rule {
-        let mut exprs = self.client(via, scope);
+    fn remembered(self, place: Place, timeout: u32) -> Rule {
+        let mut exprs = self.client(place);
         exprs.push(load_from("affinity", NUMBER, KEY));
         exprs.extend(through_mark(KEY, INDEX));
         exprs.push(load_from("members", POOL, KEY));
@@ -192,25 +241,12 @@ impl Rules {
     }
 
     /// Loads the number of a member at random.
-    fn member(self, via: Via, scope: Scope, slots: u32) -> Vec<Expr> {
-        let mut exprs = self.client(via, scope);
+    fn member(self, place: Place, slots: u32) -> Vec<Expr> {
+        let mut exprs = self.client(place);
         exprs.push(Expr::Numgen { modulus: slots, dreg: INDEX });
         exprs.push(load_from("choices", POOL, KEY));
         exprs.extend(through_mark(KEY, INDEX));
         exprs
-    }
-
-    fn learn(self, via: Via, scope: Scope, slots: u32) -> Rule {
-        let mut exprs = self.member(via, scope, slots);
-        exprs.push(Expr::Update { map: "affinity", key: NUMBER, data: INDEX, timeout: UNTIL_USED });
-        exprs.push(Expr::Verdict(Verdict::Return));
-        rule("", exprs)
-    }
-
-    fn choose_unremembered(self, via: Via, scope: Scope, slots: u32) -> Rule {
-        let mut exprs = self.member(via, scope, slots);
-        exprs.extend([load_from("members", POOL, KEY), self.dnat()]);
-        rule("no room to remember", exprs)
     }
 
     fn dnat(self) -> Expr {
@@ -243,22 +279,6 @@ impl Rules {
             }
         }
         exprs
-    }
-}
-
-/// The map from sizes to chains that draw for clients that stay.
-pub(crate) fn draws(scope: Scope) -> &'static str {
-    match scope {
-        Scope::Cluster => "draw",
-        Scope::Local => "draw-local",
-    }
-}
-
-/// The map from spreads to their chains.
-pub(crate) fn spreads(scope: Scope) -> &'static str {
-    match scope {
-        Scope::Cluster => "balance",
-        Scope::Local => "balance-local",
     }
 }
 

@@ -5,7 +5,7 @@ use fairlead_plan::{Family, Source};
 use super::key::DataType::{InetProto, InetService, Mark};
 use super::layout::actions;
 use super::model::{Set, ValueType};
-use super::rules::Rules;
+use super::rules::{Place, Rules};
 
 /// How many clients may be remembered.
 const MAX_CLIENTS: u32 = 1 << 20;
@@ -42,11 +42,8 @@ pub(crate) fn sets(family: Family, sizes: &Sizes) -> Vec<Set> {
         verdicts("checks"),
         verdicts("checks-nodeport"),
         verdicts("refusals"),
-        verdicts("balance"),
-        verdicts("balance-local"),
-        verdicts("draw"),
-        verdicts("draw-local"),
     ];
+    sets.extend(Place::ALL.iter().flat_map(|place| [verdicts(place.spreads()), verdicts(place.draws())]));
     sets.extend(Source::ALL.map(|source| verdicts(actions(source))));
     sets
 }

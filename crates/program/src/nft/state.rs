@@ -53,7 +53,7 @@ struct State {
 
 /// Up to which size there are chains at least. The kernel is slow to add one that uses a map when there is much in it, so
 /// there are more from the start than are needed.
-const LARGEST: u32 = 64;
+const LARGEST: u32 = 128;
 
 /// The whole program for a plan.
 pub fn render(plan: &Plan, options: Options) -> Program {
@@ -113,7 +113,7 @@ impl Nft {
         batch.count(&mut state.sizes);
         state.room = state.sizes.with_room();
         state.largest = (state.ports.largest() * 2).max(LARGEST);
-        batch.add_sizes(code::sizes(state.largest));
+        batch.add_sizes(0, state.largest);
         ops.push(Op::AddTable(family));
         ops.extend(sets(family, &state.room).into_iter().map(|set| Op::AddSet(family, set)));
         for chain in layout::chains(&self.node, family, self.options.masquerade_mark) {
@@ -174,7 +174,7 @@ impl State {
     fn grow(&mut self, batch: &mut Batch) {
         let (before, needed) = (self.largest, self.ports.largest());
         if needed > before {
-            batch.add_sizes(code::sizes(needed).filter(|size| *size > before));
+            batch.add_sizes(before, needed);
             self.largest = needed;
         }
     }

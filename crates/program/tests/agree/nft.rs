@@ -82,7 +82,9 @@ struct Nameless<'a> {
 
 const NUMBERED: [&str; 7] = ["frontends", "nodeports", "pools", "draws", "endpoints", "choices", "members"];
 /// There are as many chains as the largest pool ever needed.
-const SIZES: [&str; 4] = ["balance", "balance-local", "draw", "draw-local"];
+fn is_size(name: &str) -> bool {
+    name.starts_with("balance") || name.starts_with("draw")
+}
 const PORT: u32 = (1 << 23) - 1;
 
 impl Nameless<'_> {
@@ -93,7 +95,7 @@ impl Nameless<'_> {
             let pools = [number & PORT, number & PORT | 1 << 23].map(|pool| content(table, pool));
             (element.key, number & !PORT, pools)
         });
-        let others = table.sets.iter().filter(|(name, _)| !NUMBERED.contains(name) && !SIZES.contains(name));
+        let others = table.sets.iter().filter(|(name, _)| !NUMBERED.contains(name) && !is_size(name));
         let listed = others.map(|(name, (_, elements))| {
             let elements = elements.values().map(|element| (element.key, element.key_end, element.value.clone()));
             (*name, elements.collect())
