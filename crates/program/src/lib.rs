@@ -3,6 +3,7 @@
 //! Nothing here decides about traffic: that is `plan`'s. What a program does to a packet is found by interpreting it, and
 //! tests hold that against `plan::decide` for packets and plans at random.
 
+pub mod iptables;
 pub mod nft;
 mod outcome;
 

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use fairlead_api::source::Key as Name;
 use fairlead_api::view;
-use fairlead_plan::{Change, Ingress, Packet, Planner, Protocol, Verdict, decide};
-use fairlead_program::nft::{Fate, Key, Memory, Nft, Options, Program, Table, Value, outcome, render, trace};
-use fairlead_program::{Outcome, agree};
+use fairlead_plan::{Change, Ingress, Packet, Planner, Protocol, decide};
+use fairlead_program::agree;
+use fairlead_program::nft::{Element, Fate, Key, Memory, Nft, Options, Program, Table, Value, outcome, render, trace};
 
-use crate::{CHANGES, CLUSTERS, Cluster, PACKETS};
+use crate::{CHANGES, CLUSTERS, Cluster, PACKETS, kind};
 
 const MARK: u32 = 0xa5a5_1234;
 
@@ -45,13 +45,7 @@ fn check(cluster: &mut Cluster, program: &Program, seed: u64, met: &mut BTreeMap
         let steps: Vec<String> = traced.steps.iter().map(ToString::to_string).collect();
         panic!("seed {seed}: {packet:?}\n{decision}\n{error}\n{}\n{:?}", steps.join("\n"), plan.node());
     }
-    let kind = match (&decision.verdict, &done) {
-        (Verdict::NotOurs, _) => "not ours",
-        (Verdict::Drop, _) => "dropped",
-        (Verdict::Reject(_), _) => "rejected",
-        (_, Outcome::Forwards { affinity: Some(_), .. }) => "stays",
-        _ => "forwarded",
-    };
+    let kind = kind(&decision);
     *met.entry(kind).or_default() += 1;
     // Foreign marks survive, and clients stay where they were whatever is drawn.
     let mut memory = Memory::default();
@@ -75,8 +69,8 @@ fn nameless(program: &Program) -> BTreeMap<fairlead_plan::Family, Nameless<'_>> 
 struct Nameless<'a> {
     chains: Vec<&'a fairlead_program::nft::Chain>,
     /// By frontend: flags, and for both scopes the spread and the sorted endpoints.
-    frontends: Vec<(Key, u32, [Option<(u32, Vec<Key>)>; 2])>,
-    others: Vec<(&'static str, Vec<(Key, Option<Key>, Option<Value>)>)>,
+    frontends: Vec<(Key, u32, [Option<Content>; 2])>,
+    others: Vec<(&'static str, Vec<Element>)>,
     counts: Vec<(&'static str, usize)>,
 }
 
@@ -96,10 +90,7 @@ impl Nameless<'_> {
             (element.key, number & !PORT, pools)
         });
         let others = table.sets.iter().filter(|(name, _)| !NUMBERED.contains(name) && !is_size(name));
-        let listed = others.map(|(name, (_, elements))| {
-            let elements = elements.values().map(|element| (element.key, element.key_end, element.value.clone()));
-            (*name, elements.collect())
-        });
+        let listed = others.map(|(name, (_, elements))| (*name, elements.values().cloned().collect()));
         let counts = NUMBERED.map(|name| (name, table.sets[name].1.len()));
         let fixed = |name: &str| !name.starts_with("lb-") && !name.starts_with("draw-");
         Nameless {
@@ -118,7 +109,10 @@ fn data(value: &Option<Value>) -> Key {
     }
 }
 
-fn content(table: &Table, pool: u32) -> Option<(u32, Vec<Key>)> {
+/// A pool: how it is spread, and its endpoints.
+type Content = (u32, Vec<Key>);
+
+fn content(table: &Table, pool: u32) -> Option<Content> {
     let find = |set: &str, key: Key| table.sets[set].1.get(&key).map(|element| data(&element.value));
     let spread = find("pools", Key::new().number(pool))?.as_number().expect("a number");
     let key = |number: u32| Key::new().number(pool).number(number);
