@@ -103,7 +103,7 @@ fn write_match(f: &mut fmt::Formatter<'_>, one: &Match) -> fmt::Result {
         Match::Remember(list) => write!(f, " -m recent --name {list} --set"),
         Match::Mark(mark) => write!(f, " -m mark --mark {mark:#x}/{mark:#x}"),
         Match::NotMark(mark) => write!(f, " -m mark ! --mark {mark:#x}/{mark:#x}"),
-        Match::Translated => f.write_str(" -m conntrack --ctstatus DNAT"),
+        Match::Translated => f.write_str(" -m conntrack --ctstate DNAT"),
         Match::New => f.write_str(" -m conntrack --ctstate NEW"),
         Match::Known => f.write_str(" -m conntrack --ctstate RELATED,ESTABLISHED"),
         Match::InvalidState => f.write_str(" -m conntrack --ctstate INVALID"),
