@@ -6,7 +6,7 @@
 //!                     -> guard: source ranges, then by source: refuse, drop or go on
 //!           node ports alike; other ports of cluster IPs are refused, cluster IPs nobody has dropped
 //! nat-prerouting, nat-output
-//!   services: policy: by source: masquerade, policy Local -> spread-local
+//!   services: by source: frontends -> mark to masquerade or not, spread or spread-local
 //!             pools -> balance -> lb-N: one of N slots -> endpoints -> dnat
 //!                                 stick-T: affinity -> members -> dnat; nothing remembered: draw-N: choices -> affinity
 //!             node ports alike
@@ -30,15 +30,17 @@ const SRCNAT: i32 = 100;
 /// Chains, in an order in which each only names those before it.
 pub(crate) fn chains(node: &Node, family: Family, masquerade_mark: u32) -> Vec<Chain> {
     let layout = Layout { node, rules: Rules { family }, masquerade_mark };
-    let mut chains = vec![chain("reject", reject()), chain("mark", vec![layout.mark(None)])];
+    let mut chains = vec![chain("reject", reject())];
     let spread = |via, scope| layout.rules.spread(Place { via, scope });
     // What is addressed by an address never gets past the rule for that.
-    chains.push(chain("spread-local", Via::ALL.map(|via| spread(via, Scope::Local)).into()));
+    for (scope, [name, marked]) in
+        [(Scope::Cluster, ["spread", "mark"]), (Scope::Local, ["spread-local", "mark-local"])]
+    {
+        chains.push(chain(name, Via::ALL.map(|via| spread(via, scope)).into()));
+        chains.push(chain(marked, vec![layout.mark(name)]));
+    }
     chains.extend(Place::ALL.map(|place| chain(place.overflow(), layout.rules.overflow(place))));
-    chains.push(chain("mark-local", vec![layout.mark(Some("spread-local"))]));
-    chains.push(chain("policy", layout.policy(Via::Address)));
-    chains.push(chain("policy-nodeport", layout.policy(Via::NodePort)));
-    chains.push(chain("nodeport", vec![jump("policy-nodeport"), spread(Via::NodePort, Scope::Cluster)]));
+    chains.push(chain("nodeport", layout.policy(Via::NodePort)));
     chains.push(chain("services", layout.services()));
     chains.push(chain("guard", layout.guard(Via::Address)));
     chains.push(chain("guard-nodeport", layout.guard(Via::NodePort)));
@@ -62,8 +64,6 @@ pub(crate) fn elements(node: &Node, family: Family) -> Vec<(&'static str, Vec<El
         ("node-pod-ranges", ranges(&node.pod_ranges, family)),
         ("nodeport-ips", ranges(&node_ports, family)),
         ("service-ranges", ranges(&node.service_ranges, family)),
-        ("checks", check_elements("guard")),
-        ("checks-nodeport", check_elements("guard-nodeport")),
         ("refusals", refusal_elements()),
     ];
     all.extend(Source::ALL.map(|source| (actions(source), action_elements(source))));
@@ -106,12 +106,19 @@ impl Layout<'_> {
     }
 
     fn guards(&self) -> Vec<Rule> {
-        let mut address = self.rules.value(Via::Address, "frontends");
-        address.extend([bits(NUMBER, NUMBER, code::GUARDED, 0), Expr::verdict_map("checks", NUMBER)]);
-        let mut node_port = self.rules.value(Via::NodePort, "nodeports");
-        node_port.extend(self.serves_node_ports());
-        node_port.extend([bits(NUMBER, NUMBER, code::GUARDED, 0), Expr::verdict_map("checks-nodeport", NUMBER)]);
-        let mut rules = vec![rule("", address), rule("", node_port)];
+        let found = |via: Via| self.rules.value(via, via.frontends());
+        let unguarded = [
+            bits(NUMBER, NUMBER, code::GUARDED, 0),
+            Expr::Cmp { sreg: NUMBER, op: CmpOp::Equal, data: Key::new().number(0) },
+            Expr::Verdict(Verdict::Accept),
+        ];
+        let served = self.serves_node_ports();
+        let mut rules = vec![
+            rule("", [found(Via::Address), unguarded.to_vec()].concat()),
+            rule("", [found(Via::Address), vec![go("guard")]].concat()),
+            rule("", [found(Via::NodePort), served.clone(), unguarded.to_vec()].concat()),
+            rule("", [found(Via::NodePort), served, vec![go("guard-nodeport")]].concat()),
+        ];
         if self.node.guard_cluster_ips {
             let known = self.rules.is_in(End::Destination, "cluster-ips").into_iter().chain([go("reject")]);
             rules.push(rule("ports that cluster IPs do not have", known));
@@ -159,12 +166,12 @@ impl Layout<'_> {
     }
 
     fn services(&self) -> Vec<Rule> {
-        let mut ours = self.rules.value(Via::Address, "frontends");
-        ours.push(Expr::Verdict(Verdict::Jump("policy".into())));
         let mut node_port = self.rules.value(Via::NodePort, "nodeports");
         node_port.extend(self.serves_node_ports());
         node_port.push(go("nodeport"));
-        vec![rule("", ours), self.rules.spread(Place { via: Via::Address, scope: Scope::Cluster }), rule("", node_port)]
+        let mut rules = self.policy(Via::Address);
+        rules.push(rule("", node_port));
+        rules
     }
 
     fn policy(&self, via: Via) -> Vec<Rule> {
@@ -205,14 +212,15 @@ impl Layout<'_> {
     }
 
     /// Marks a packet for [`Layout::masquerade`], by one bit that is ours.
-    fn mark(&self, then: Option<&'static str>) -> Rule {
+    fn mark(&self, then: &'static str) -> Rule {
         let mark = self.masquerade_mark;
         let set = [
             Expr::Meta { key: MetaKey::Mark, dreg: KEY },
             bits(KEY, KEY, !mark, mark),
             Expr::MetaSet { key: MetaKey::Mark, sreg: KEY },
+            go(then),
         ];
-        rule("", set.into_iter().chain(then.map(go)))
+        rule("", set)
     }
 
     fn masquerade(&self) -> Vec<Rule> {
@@ -237,10 +245,6 @@ impl Layout<'_> {
 
 fn chain(name: &'static str, rules: Vec<Rule>) -> Chain {
     Chain { name: name.into(), base: None, rules }
-}
-
-fn jump(chain: &'static str) -> Rule {
-    rule("", [Expr::Verdict(Verdict::Jump(chain.into()))])
 }
 
 fn reject() -> Vec<Rule> {
@@ -289,13 +293,6 @@ fn ranges(ranges: &[IpNet], family: Family) -> Vec<Element> {
     IpNet::aggregate(&ours).iter().map(ends).collect()
 }
 
-fn check_elements(guard: &'static str) -> Vec<Element> {
-    vec![
-        Element::verdict(Key::new().number(0), Verdict::Accept),
-        Element::verdict(Key::new().number(code::GUARDED), Verdict::Goto(guard.into())),
-    ]
-}
-
 fn refusal_elements() -> Vec<Element> {
     let mut elements = vec![Element::verdict(Key::new().number(0), Verdict::Accept)];
     for source in Source::ALL {
@@ -327,7 +324,7 @@ fn name(source: Source) -> &'static str {
 
 fn action_elements(source: Source) -> Vec<Element> {
     let verdict = |forward: Forward| match (forward.scope, forward.masquerade) {
-        (Scope::Cluster, false) => Verdict::Return,
+        (Scope::Cluster, false) => Verdict::Goto("spread".into()),
         (Scope::Cluster, true) => Verdict::Goto("mark".into()),
         (Scope::Local, false) => Verdict::Goto("spread-local".into()),
         (Scope::Local, true) => Verdict::Goto("mark-local".into()),

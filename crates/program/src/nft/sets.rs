@@ -39,8 +39,6 @@ pub(crate) fn sets(family: Family, sizes: &Sizes) -> Vec<Set> {
         ranges("node-pod-ranges", "of Pods on this Node"),
         ranges("nodeport-ips", "where node ports are served"),
         ranges("service-ranges", "where cluster IPs come from"),
-        verdicts("checks"),
-        verdicts("checks-nodeport"),
         verdicts("refusals"),
     ];
     sets.extend(Place::ALL.iter().flat_map(|place| [verdicts(place.spreads()), verdicts(place.draws())]));
