@@ -185,3 +185,13 @@ pub(crate) fn frontend_key(key: &FrontendKey) -> Key {
 pub(crate) fn endpoint(ip: IpAddr, port: u16) -> Key {
     Key::new().ip(ip).port(port)
 }
+
+/// The endpoint that data are, if they are one.
+pub(crate) fn read_endpoint(bytes: &[u8]) -> Option<(IpAddr, u16)> {
+    let (ip, port) = match *bytes {
+        [a, b, c, d, high, low, ..] if bytes.len() == 8 => (IpAddr::from([a, b, c, d]), [high, low]),
+        _ if bytes.len() == 20 => (IpAddr::from(<[u8; 16]>::try_from(&bytes[..16]).ok()?), [bytes[16], bytes[17]]),
+        _ => return None,
+    };
+    Some((ip, u16::from_be_bytes(port)))
+}

@@ -53,6 +53,33 @@ impl Ports {
         self.ports.get(port).map_or(0, |port| port.number)
     }
 
+    /// Gives a port the number it had, if that is free, and its endpoints those they had. `end` is beyond all numbers.
+    pub(crate) fn reserve(&mut self, key: &PortKey, number: u32, members: &[(u32, Place)], end: u32) {
+        if self.ports.contains_key(key) || number >= end || !self.numbers.take_this(number) {
+            return;
+        }
+        let mut port = Port { number, ..Port::default() };
+        for (index, place) in members {
+            if *index < end && !port.members.known.contains_key(place) && port.members.numbers.take_this(*index) {
+                port.members.known.insert(*place, (*index, 0));
+            }
+        }
+        self.ports.insert(key.clone(), port);
+    }
+
+    /// Gives up numbers of endpoints that are no more.
+    pub(crate) fn forget_unused(&mut self) {
+        for port in self.ports.values_mut() {
+            let Members { numbers, known } = &mut port.members;
+            known.retain(|_, (number, pools)| {
+                if *pools == 0 {
+                    numbers.give_back(*number);
+                }
+                *pools > 0
+            });
+        }
+    }
+
     /// The largest size of a pool there ever was.
     pub(crate) fn largest(&self) -> u32 {
         self.largest
@@ -266,6 +293,16 @@ impl Numbers {
         }
         self.last += 1;
         self.last
+    }
+
+    /// Takes a certain number; whether it was free.
+    fn take_this(&mut self, number: u32) -> bool {
+        if number > self.last {
+            self.free.extend(self.last + 1..number);
+            self.last = number;
+            return true;
+        }
+        self.free.remove(&number)
     }
 
     fn give_back(&mut self, number: u32) {

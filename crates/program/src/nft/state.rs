@@ -1,6 +1,6 @@
 //! Keeps the program for a plan: renders it, and says which steps turn it into that of the plan after a change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -15,6 +15,7 @@ use super::model::{Chain, Element, Op, Program};
 use super::ports::Ports;
 use super::rules::Via;
 use super::sets::{Sizes, sets};
+use super::slots::Place;
 
 /// How the program is set up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +56,46 @@ struct State {
 /// there are more from the start than are needed.
 const LARGEST: u32 = 128;
 
+/// An endpoint with its number.
+type Member = (u32, Place);
+
+/// Numbers that a program in the kernel has given out, by an earlier run. With them what the kernel remembers of clients
+/// stays true.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    /// The elements of `frontends` and `nodeports`: numbers of ports.
+    frontends: HashMap<Key, u32>,
+    /// The elements of `members`: by number of the port, numbers of endpoints.
+    members: HashMap<u32, Vec<Member>>,
+}
+
+impl Known {
+    /// Reads one element of a map of a program; of other maps nothing is known.
+    pub fn read(&mut self, map: &str, key: &[u8], value: &[u8]) {
+        let number = |bytes: &[u8]| bytes.try_into().ok().map(u32::from_ne_bytes);
+        match map {
+            "frontends" | "nodeports" => {
+                let value = number(value).map(|value| (Key::new().part(key), value & code::PORT));
+                self.frontends.extend(value.filter(|(_, number)| *number != 0));
+            }
+            "members" if key.len() == 8 => {
+                let (pool, index) = (number(&key[..4]).unwrap_or(0), number(&key[4..]).unwrap_or(0));
+                let member = code::read_endpoint(value).map(|place| (index, place));
+                self.members.entry(pool & code::PORT).or_default().extend(member);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The steps that remove whatever is there of ours. Before those of [`Nft::new`], in one batch, they put a program in the place
+/// of another without a gap.
+pub fn clear() -> Vec<Op> {
+    let both = [Family::V4, Family::V6];
+    // What is made need not be there, and what is deleted must.
+    both.into_iter().flat_map(|family| [Op::AddTable(family), Op::DeleteTable(family)]).collect()
+}
+
 /// The whole program for a plan.
 pub fn render(plan: &Plan, options: Options) -> Program {
     let (_, ops) = Nft::new(plan, options);
@@ -66,10 +107,15 @@ pub fn render(plan: &Plan, options: Options) -> Program {
 impl Nft {
     /// Begins, with the steps that make the program from nothing.
     pub fn new(plan: &Plan, options: Options) -> (Nft, Vec<Op>) {
+        Nft::resume(plan, options, &BTreeMap::new())
+    }
+
+    /// The same with numbers as an earlier run gave them out.
+    pub fn resume(plan: &Plan, options: Options, known: &BTreeMap<Family, Known>) -> (Nft, Vec<Op>) {
         let mut nft = Nft { options, node: plan.node().clone(), families: BTreeMap::new() };
         let mut ops = Vec::new();
         for family in &plan.node().families {
-            nft.build(*family, plan, &mut ops);
+            nft.build(*family, plan, known.get(family), &mut ops);
         }
         (nft, ops)
     }
@@ -84,7 +130,7 @@ impl Nft {
         }
         for family in self.node.families.clone() {
             let Some(state) = self.families.get_mut(&family) else {
-                self.build(family, plan, &mut ops);
+                self.build(family, plan, None, &mut ops);
                 continue;
             };
             let mut batch = Batch::new(family);
@@ -99,17 +145,21 @@ impl Nft {
             } else {
                 // A map is full: all of it anew, with more room, at once.
                 ops.push(Op::DeleteTable(family));
-                self.build(family, plan, &mut ops);
+                self.build(family, plan, None, &mut ops);
             }
         }
         ops
     }
 
     /// Makes a table.
-    fn build(&mut self, family: Family, plan: &Plan, ops: &mut Vec<Op>) {
+    fn build(&mut self, family: Family, plan: &Plan, known: Option<&Known>, ops: &mut Vec<Op>) {
         let mut state = State::default();
         let mut batch = Batch::new(family);
+        if let Some(known) = known {
+            state.reserve(family, plan, known);
+        }
         state.fill(family, plan, &mut batch);
+        state.ports.forget_unused();
         batch.count(&mut state.sizes);
         state.room = state.sizes.with_room();
         state.largest = (state.ports.largest() * 2).max(LARGEST);
@@ -150,6 +200,20 @@ fn change_layout(before: &Node, after: &Node, family: Family, options: &Options,
 }
 
 impl State {
+    /// Gives ports the numbers they had.
+    fn reserve(&mut self, family: Family, plan: &Plan, known: &Known) {
+        // What the kernel says may be anything: numbers far beyond what is needed are not taken over.
+        let end = u32::try_from(known.frontends.len() * 4).unwrap_or(u32::MAX).saturating_add(1 << 10).min(code::PORT);
+        for frontend in plan.frontends().filter(|frontend| frontend.key.family() == family) {
+            let number = known.frontends.get(&code::frontend_key(&frontend.key));
+            let forwards = code::forwards(&frontend.actions);
+            if let Some(number) = number.filter(|_| forwards) {
+                let members = known.members.get(number).map_or(&[][..], Vec::as_slice);
+                self.ports.reserve(&frontend.port, *number, members, end);
+            }
+        }
+    }
+
     /// Everything the plan has for a family.
     fn fill(&mut self, family: Family, plan: &Plan, batch: &mut Batch) {
         // In the order of addresses: it is the same every time, and names are slow to compare.

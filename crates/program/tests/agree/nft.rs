@@ -6,7 +6,9 @@ use fairlead_api::source::Key as Name;
 use fairlead_api::view;
 use fairlead_plan::{Change, Ingress, Packet, Planner, Protocol, decide};
 use fairlead_program::agree;
-use fairlead_program::nft::{Element, Fate, Key, Memory, Nft, Options, Program, Table, Value, outcome, render, trace};
+use fairlead_program::nft::{
+    Element, Fate, Key, Known, Memory, Nft, Options, Program, Table, Value, clear, outcome, render, trace,
+};
 
 use crate::{CHANGES, CLUSTERS, Cluster, PACKETS, kind};
 
@@ -145,6 +147,15 @@ fn pools_of_any_size_are_spread_evenly_and_a_gone_endpoint_is_forgotten() {
     }
 }
 
+fn slice(service: &str, count: usize) -> view::EndpointSlice {
+    let mut slice = view::EndpointSlice::default();
+    slice.metadata.labels.insert("kubernetes.io/service-name".to_owned(), service.to_owned());
+    slice.ports = vec![view::EndpointPort { port: Some(8080), protocol: Some(Protocol::Tcp), ..Default::default() }];
+    let address = |at: usize| vec![format!("10.244.{}.{}", at / 200, at % 200)];
+    slice.endpoints = (0..count).map(|at| view::Endpoint { addresses: address(at), ..Default::default() }).collect();
+    slice
+}
+
 /// One Service, its pool and one client.
 struct Pool {
     planner: Planner,
@@ -175,13 +186,7 @@ impl Pool {
     }
 
     fn resize(&mut self, count: usize) {
-        let mut slice = view::EndpointSlice::default();
-        slice.metadata.labels.insert("kubernetes.io/service-name".to_owned(), "web".to_owned());
-        slice.ports =
-            vec![view::EndpointPort { port: Some(8080), protocol: Some(Protocol::Tcp), ..Default::default() }];
-        let address = |at: usize| vec![format!("10.244.{}.{}", at / 200, at % 200)];
-        slice.endpoints =
-            (0..count).map(|at| view::Endpoint { addresses: address(at), ..Default::default() }).collect();
+        let slice = slice("web", count);
         let change = self.planner.apply([Change::Slice(Name::new("default", "web-1"), Some(slice.into()))]);
         let ops = self.nft.apply(self.planner.plan(), &change);
         self.program.take(&ops).unwrap_or_else(|error| panic!("{count}: {error}"));
@@ -191,4 +196,37 @@ impl Pool {
         let node = self.planner.plan().node();
         trace(&self.program, node, &self.packet, 0, &mut self.memory, &mut |end| drawn.min(end - 1)).fate
     }
+}
+
+#[test]
+fn after_a_restart_clients_stay_where_they_were() {
+    let mut pool = Pool::new(Some(7));
+    pool.resize(9);
+    pool.resize(5);
+    let before = pool.send(3);
+    let mut known: BTreeMap<_, Known> = BTreeMap::new();
+    for (family, table) in &pool.program.tables {
+        for (name, (_, elements)) in &table.sets {
+            for element in elements.values() {
+                if let Some(Value::Data(value)) = &element.value {
+                    known.entry(*family).or_default().read(name, element.key.as_bytes(), value.as_bytes());
+                }
+            }
+        }
+    }
+    // Another Service comes first and would get the first number.
+    let mut first = view::Service::default();
+    first.spec.cluster_ip = "10.96.0.0".to_owned();
+    first.spec.ports = vec![view::ServicePort { port: 80, ..Default::default() }];
+    pool.planner.apply([
+        Change::Service(Name::new("default", "first"), Some(first.into())),
+        Change::Slice(Name::new("default", "first-1"), Some(slice("first", 3).into())),
+    ]);
+    let (nft, mut ops) = Nft::resume(pool.planner.plan(), Options::default(), &known);
+    ops.splice(0..0, clear());
+    pool.program.take(&ops).expect("in the place of what is there");
+    pool.nft = nft;
+    assert_eq!(pool.send(0), before);
+    pool.resize(6);
+    assert_eq!(pool.send(1), before);
 }
