@@ -51,6 +51,8 @@ mod reason;
 mod service;
 mod slice;
 
+pub use fairlead_api::view::{Family, Protocol};
+
 pub use change::{Change, Delta, PlanChange};
 pub use decide::{Candidate, Decision, Dnat, Packet, RejectWith, Step, Verdict, decide};
 pub use flow::{Flow, Judgement, judge};
