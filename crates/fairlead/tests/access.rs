@@ -52,6 +52,35 @@ fn a_service_account_may_do_what_a_role_gives_it() {
 }
 
 #[test]
+fn a_role_for_all_paths_is_not_enough_for_a_copy_of_the_store() {
+    let server = Server::start(PROGRAM, &[]);
+    let admin = server.client();
+    create(&admin, "/api/v1/namespaces/default/serviceaccounts", &json!({"metadata": {"name": "probe"}}));
+    let account = server.client().with_token(&token(&admin, "probe"));
+    let rules = |rules: Value| {
+        let role = json!({"metadata": {"name": "probe"}, "rules": rules});
+        let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+        let _ = admin.request("DELETE", &format!("{roles}/probe"), "");
+        create(&admin, roles, &role);
+    };
+    let paths = json!({"verbs": ["*"], "nonResourceURLs": ["*"]});
+    rules(json!([paths]));
+    create(
+        &admin,
+        "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+        &json!({
+            "metadata": {"name": "probe"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "probe"},
+            "subjects": [{"kind": "ServiceAccount", "name": "probe", "namespace": "default"}],
+        }),
+    );
+    assert_eq!(get(&account, "/metrics").status, 200, "every path");
+    assert_eq!(get(&account, "/fairlead/backup").status, 403, "but no Secrets");
+    rules(json!([paths, {"verbs": ["list"], "apiGroups": ["*"], "resources": ["*"]}]));
+    assert_eq!(get(&account, "/fairlead/backup").status, 200, "who may read everything may have it at once");
+}
+
+#[test]
 fn what_a_start_leaves_on_disk_is_its_owners_alone() {
     let server = Server::start(PROGRAM, &[]);
     let (mut seen, mut open) = (0, Vec::new());

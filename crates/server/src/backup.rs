@@ -13,11 +13,18 @@ use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use tokio::io::AsyncReadExt;
 
+use crate::auth::rbac::{Attributes, Target};
 use crate::reply::Body;
 use crate::{Inner, not_allowed};
 
 /// Where a copy is asked for.
 pub const PATH: &str = "/fairlead/backup";
+
+/// What one must be allowed besides the path: a role made for paths alone gives away no Secrets.
+pub(crate) const EVERYTHING: Attributes<'static> = Attributes {
+    verb: "list",
+    target: Target::Resource { group: "*", resource: "*", subresource: "", namespace: "", name: "" },
+};
 
 /// Writes a consistent copy of the store into a file that is not there yet.
 pub type Copy = Arc<dyn Fn(&Path) -> Result<(), String> + Send + Sync>;

@@ -227,7 +227,10 @@ impl Call<'_> {
         let wish = access::Wish::of(self.parts, route, self.query);
         self.server.access.authorize(sender.user(), &wish.attributes())?;
         match route {
-            Route::Path(path) if path == backup::PATH => backup::answer(self.server, self.parts).await,
+            Route::Path(path) if path == backup::PATH => {
+                self.server.access.authorize(sender.user(), &backup::EVERYTHING)?;
+                backup::answer(self.server, self.parts).await
+            }
             Route::Path(path) => match health::answer(self.server, path, self.parts, self.query).await {
                 Some(answer) => answer,
                 None => documents::answer(self.server, path, self.parts),
