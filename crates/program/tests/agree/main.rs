@@ -2,6 +2,7 @@
 
 mod iptables;
 mod nft;
+mod userspace;
 
 use fairlead_plan::random::{self, Dice};
 use fairlead_plan::{Change, Decision, Dnat, Node, Packet, PlanChange, Planner, Verdict};
