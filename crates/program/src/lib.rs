@@ -6,5 +6,6 @@
 pub mod iptables;
 pub mod nft;
 mod outcome;
+pub mod userspace;
 
 pub use outcome::{Disagreement, Outcome, Way, agree};

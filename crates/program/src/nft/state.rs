@@ -1,10 +1,13 @@
 //! Keeps the program for a plan: renders it, and says which steps turn it into that of the plan after a change.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use fairlead_plan::{Delta, Family, Frontend, FrontendKey, Node, Plan, PlanChange, PoolKey, Scope, family_of};
+use fairlead_plan::{
+    Delta, Endpoint, Family, Frontend, FrontendKey, Node, Plan, PlanChange, Pool, PoolKey, Scope, family_of,
+};
 use ipnet::IpNet;
 
 use super::batch::Batch;
@@ -36,8 +39,22 @@ impl Default for Options {
 #[derive(Debug)]
 pub struct Nft {
     options: Options,
+    portals: Option<Portals>,
     node: Node,
     families: BTreeMap<Family, State>,
+}
+
+/// Where a process of the Node serves pools, which then have no other endpoint: mode userspace.
+pub type Portals = HashMap<PoolKey, SocketAddr>;
+
+/// A pool as packets see it. `None`: nobody serves it.
+fn seen<'a>(pool: &'a Pool, portals: Option<&Portals>) -> Option<Cow<'a, Pool>> {
+    let Some(portals) = portals else { return Some(Cow::Borrowed(pool)) };
+    let at = portals.get(&pool.key)?;
+    let (ip, port) = (at.ip(), at.port());
+    let (ready, serving, terminating) = (true, true, false);
+    let portal = Endpoint { ip, port, local: false, weight: 1, ready, serving, terminating };
+    Some(Cow::Owned(Pool { key: pool.key.clone(), endpoints: [portal].into(), affinity: None }))
 }
 
 /// One table.
@@ -112,12 +129,27 @@ impl Nft {
 
     /// The same with numbers as an earlier run gave them out.
     pub fn resume(plan: &Plan, options: Options, known: &BTreeMap<Family, Known>) -> (Nft, Vec<Op>) {
-        let mut nft = Nft { options, node: plan.node().clone(), families: BTreeMap::new() };
+        let nft = Nft { options, portals: None, node: plan.node().clone(), families: BTreeMap::new() };
+        nft.begin(plan, known)
+    }
+
+    /// Begins with pools that a process of the Node serves.
+    pub fn with_portals(plan: &Plan, options: Options, portals: Portals) -> (Nft, Vec<Op>) {
+        let nft = Nft { options, portals: Some(portals), node: plan.node().clone(), families: BTreeMap::new() };
+        nft.begin(plan, &BTreeMap::new())
+    }
+
+    fn begin(mut self, plan: &Plan, known: &BTreeMap<Family, Known>) -> (Nft, Vec<Op>) {
         let mut ops = Vec::new();
         for family in &plan.node().families {
-            nft.build(*family, plan, known.get(family), &mut ops);
+            self.build(*family, plan, known.get(family), &mut ops);
         }
-        (nft, ops)
+        (self, ops)
+    }
+
+    /// Where pools are served. Before [`Nft::apply`] it must have those that are new.
+    pub fn portals(&mut self) -> Option<&mut Portals> {
+        self.portals.as_mut()
     }
 
     /// Takes a change of the plan, which is as it is after the change, and returns the steps for one batch.
@@ -134,7 +166,7 @@ impl Nft {
                 continue;
             };
             let mut batch = Batch::new(family);
-            state.change(family, change, &mut batch);
+            state.change(family, change, self.portals.as_ref(), &mut batch);
             batch.count(&mut state.sizes);
             state.grow(&mut batch);
             if state.room.fits(&state.sizes) {
@@ -158,7 +190,7 @@ impl Nft {
         if let Some(known) = known {
             state.reserve(family, plan, known);
         }
-        state.fill(family, plan, &mut batch);
+        state.fill(family, plan, self.portals.as_ref(), &mut batch);
         state.ports.forget_unused();
         batch.count(&mut state.sizes);
         state.room = state.sizes.with_room();
@@ -215,13 +247,14 @@ impl State {
     }
 
     /// Everything the plan has for a family.
-    fn fill(&mut self, family: Family, plan: &Plan, batch: &mut Batch) {
+    fn fill(&mut self, family: Family, plan: &Plan, portals: Option<&Portals>, batch: &mut Batch) {
         // In the order of addresses: it is the same every time, and names are slow to compare.
         for frontend in plan.frontends().filter(|frontend| frontend.key.family() == family) {
             for scope in [Scope::Cluster, Scope::Local] {
                 let pool = plan.pool_of(frontend, scope);
-                if let Some(pool) = pool.filter(|pool| !self.ports.has(&pool.key)) {
-                    self.ports.set(&pool.key, None, Some(pool), batch);
+                let pool = pool.filter(|pool| !self.ports.has(&pool.key));
+                if let Some(pool) = pool.and_then(|pool| seen(pool, portals)) {
+                    self.ports.set(&pool.key, None, Some(&pool), batch);
                 }
             }
             self.set_frontend(None, Some(frontend), batch);
@@ -229,7 +262,9 @@ impl State {
         let mut rest: Vec<_> = plan.pools().filter(|pool| pool.key.port.family == family).collect();
         rest.retain(|pool| !self.ports.has(&pool.key));
         rest.sort_unstable_by(|one, other| one.key.cmp(&other.key));
-        rest.into_iter().for_each(|pool| self.ports.set(&pool.key, None, Some(pool), batch));
+        for pool in rest.into_iter().filter_map(|pool| seen(pool, portals)) {
+            self.ports.set(&pool.key, None, Some(&pool), batch);
+        }
         let ours = plan.cluster_ips().iter().filter(|ip| family_of(**ip) == family);
         ours.for_each(|ip| batch.add("cluster-ips", Element::new(Key::new().ip(*ip))));
     }
@@ -243,13 +278,15 @@ impl State {
         }
     }
 
-    fn change(&mut self, family: Family, change: &PlanChange, batch: &mut Batch) {
+    fn change(&mut self, family: Family, change: &PlanChange, portals: Option<&Portals>, batch: &mut Batch) {
         let frontends = || change.frontends.iter().filter(|delta| delta.key.family() == family);
         // What they led to, before numbers change hands.
         let before: Vec<_> = frontends().map(|delta| self.lead(delta.old.as_deref())).collect();
         let pools = || change.pools.iter().filter(|delta| delta.key.port.family == family);
-        pools().for_each(|delta: &Delta<PoolKey, _>| {
-            self.ports.set(&delta.key, delta.old.as_deref(), delta.new.as_deref(), batch);
+        pools().for_each(|delta: &Delta<PoolKey, Arc<Pool>>| {
+            let new = delta.new.as_deref().and_then(|pool| seen(pool, portals));
+            let old = delta.old.as_deref().filter(|_| portals.is_none());
+            self.ports.set(&delta.key, old, new.as_deref(), batch);
         });
         pools().for_each(|delta| self.ports.tidy(&delta.key.port));
         for (delta, before) in frontends().zip(before) {

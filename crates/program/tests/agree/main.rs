@@ -2,6 +2,7 @@
 
 mod iptables;
 mod nft;
+mod userspace;
 
 use fairlead_plan::random::{self, Dice};
 use fairlead_plan::{Change, Decision, Dnat, Node, Packet, PlanChange, Planner, Verdict};
@@ -18,6 +19,16 @@ struct Cluster {
     guards: bool,
 }
 
+/// A Node at random; some have addresses where Pods of other Nodes are.
+fn node(dice: &mut Dice) -> Node {
+    let mut node = random::node(dice);
+    if dice.once_in(4) {
+        node.addresses
+            .extend(["10.50.2.11", "fd50:0:0:2::11"].map(|ip| ip.parse::<std::net::IpAddr>().expect("an address")));
+    }
+    node
+}
+
 /// What a decision is, roughly.
 fn kind(decision: &Decision) -> &'static str {
     match &decision.verdict {
@@ -32,7 +43,7 @@ fn kind(decision: &Decision) -> &'static str {
 impl Cluster {
     fn new(seed: u64) -> Cluster {
         let mut dice = Dice::new(seed);
-        let node = random::node(&mut dice);
+        let node = node(&mut dice);
         let mut planner = Planner::new(node);
         for _ in 0..dice.below(30) {
             planner.apply([random::change(&mut dice)]);
@@ -51,7 +62,7 @@ impl Cluster {
     fn change(&mut self) -> PlanChange {
         let mut changes: Vec<Change> = (0..=self.dice.below(3)).map(|_| random::change(&mut self.dice)).collect();
         if self.dice.once_in(10) {
-            let mut node = random::node(&mut self.dice);
+            let mut node = node(&mut self.dice);
             node.guard_cluster_ips &= self.guards;
             changes.push(Change::Node(Box::new(node)));
         }

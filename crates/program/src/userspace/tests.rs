@@ -1,0 +1,80 @@
+use super::*;
+use fairlead_plan::{Change, Planner};
+
+fn pool(weights: &[u8], affinity: Option<u32>) -> Arc<Pool> {
+    let endpoint = |(at, weight): (usize, &u8)| Endpoint {
+        ip: IpAddr::from([10, 0, 0, at as u8]),
+        port: 80,
+        local: false,
+        weight: *weight,
+        ready: true,
+        serving: true,
+        terminating: false,
+    };
+    let endpoints = weights.iter().enumerate().map(endpoint).filter(|endpoint| endpoint.weight > 0).collect();
+    Arc::new(Pool { key: key(), endpoints, affinity })
+}
+
+fn key() -> PoolKey {
+    let mut planner = Planner::default();
+    let mut dice = fairlead_plan::random::Dice::new(7);
+    while planner.plan().pools().next().is_none() {
+        planner.apply([fairlead_plan::random::change(&mut dice)] as [Change; 1]);
+    }
+    let mut keys: Vec<PoolKey> = planner.plan().pools().map(|pool| pool.key.clone()).collect();
+    keys.sort();
+    keys.swap_remove(0)
+}
+
+fn last(at: SocketAddr) -> u8 {
+    match at.ip() {
+        IpAddr::V4(ip) => ip.octets()[3],
+        IpAddr::V6(_) => panic!("{at} is not of these tests"),
+    }
+}
+
+fn client(number: u8) -> IpAddr {
+    IpAddr::from([192, 0, 2, number])
+}
+
+/// Where clients 0, 1, 2 ... go.
+fn check(weights: &[u8], failed: &[u8], expected: &[u8]) {
+    let mut balancer = Balancer::default();
+    let pool = pool(weights, None);
+    balancer.set(&pool);
+    let failed: Vec<SocketAddr> = failed.iter().map(|at| SocketAddr::new([10, 0, 0, *at].into(), 80)).collect();
+    let picked = (0..expected.len() as u8).filter_map(|at| balancer.pick(&pool.key, client(at), &failed, 0));
+    assert_eq!(picked.map(last).collect::<Vec<_>>(), expected, "{weights:?} without {failed:?}");
+}
+
+#[test]
+fn endpoints_take_turns_by_weight() {
+    check(&[1, 1, 1], &[], &[0, 1, 2, 0, 1, 2]);
+    check(&[3, 1], &[], &[0, 0, 1, 0, 0, 0, 1, 0]);
+    check(&[1, 1, 1], &[1], &[0, 2, 0, 2]);
+}
+
+#[test]
+fn when_nobody_is_left_nobody_is_picked() {
+    let mut balancer = Balancer::default();
+    let pool = pool(&[1], None);
+    assert_eq!(balancer.pick(&pool.key, client(0), &[], 0), None);
+    balancer.set(&pool);
+    let only = balancer.pick(&pool.key, client(0), &[], 0).expect("there is one");
+    assert_eq!(balancer.pick(&pool.key, client(0), &[only], 0), None);
+}
+
+#[test]
+fn a_client_stays_until_its_time_is_over_or_its_endpoint_is() {
+    let mut balancer = Balancer::default();
+    let stays = pool(&[1, 1, 1], Some(10));
+    balancer.set(&stays);
+    let pick = |balancer: &mut Balancer, now| balancer.pick(&stays.key, client(1), &[], now).map(last);
+    assert_eq!(pick(&mut balancer, 0), Some(0));
+    assert_eq!(pick(&mut balancer, 9), Some(0));
+    // Each new connection counts anew.
+    assert_eq!(pick(&mut balancer, 18), Some(0));
+    assert_eq!(pick(&mut balancer, 28), Some(1));
+    balancer.set(&pool(&[1, 0, 1], Some(10)));
+    assert_eq!(pick(&mut balancer, 29), Some(2));
+}
