@@ -68,15 +68,20 @@ impl Control {
         let elect = switch(&elect).ok_or_else(|| value::invalid("leader-elect", &elect, "want true or false"))?;
         let lease =
             (or(&flags.leader_elect_resource_namespace, LEASE.0), or(&flags.leader_elect_resource_name, LEASE.1));
+        let options = options(&Said {
+            controllers: flags.controllers.as_ref(),
+            usual: "*",
+            max_endpoints_per_slice: flags.max_endpoints_per_slice.as_ref(),
+            mirroring_max_endpoints_per_subset: flags.mirroring_max_endpoints_per_subset.as_ref(),
+            node_monitor_grace_period: flags.node_monitor_grace_period.as_ref(),
+        })?;
+        anyhow::ensure!(
+            !options.choice.is_empty(),
+            value::invalid("controllers", text(&flags.controllers), "it leaves nothing to run")
+        );
         Ok(Control {
             kubeconfig: path(&flags.kubeconfig),
-            options: options(&Said {
-                controllers: flags.controllers.as_ref(),
-                usual: "*",
-                max_endpoints_per_slice: flags.max_endpoints_per_slice.as_ref(),
-                mirroring_max_endpoints_per_subset: flags.mirroring_max_endpoints_per_subset.as_ref(),
-                node_monitor_grace_period: flags.node_monitor_grace_period.as_ref(),
-            })?,
+            options,
             lease: elect.then_some(lease),
             log_format: log_format(&flags.log_format)?,
             log_level: log_level(&flags.log_level)?,
@@ -135,3 +140,6 @@ fn at_least_a_second(flag: &str, text: &str) -> anyhow::Result<Duration> {
     anyhow::ensure!(duration >= Duration::from_secs(1), value::invalid(flag, text, "want at least 1s"));
     Ok(duration)
 }
+
+#[cfg(test)]
+mod tests;
