@@ -11,14 +11,18 @@ use serde::Deserialize;
 use crate::read::unavailable;
 use crate::{Inner, Server, object};
 
-/// At least so long between two scans.
+/// At least so long between two scans, unless Events live for less; then the shorter.
 const PAUSE: Duration = Duration::from_secs(60);
+const SHORT_PAUSE: Duration = Duration::from_secs(1);
 /// Events looked at, and deleted, at a time.
 const PAGE: usize = 500;
 
 impl Server {
-    /// Deletes Events that were not written for so long, until the server stops.
+    /// Deletes Events that were not written for so long, until the server stops; without a lifetime they stay for ever.
     pub async fn keep_expired(self, lifetime: Duration) {
+        if lifetime.is_zero() {
+            return;
+        }
         let stop = self.inner.stop.clone();
         let scans = async {
             loop {
@@ -30,7 +34,7 @@ impl Server {
                     }
                 };
                 let due = next.and_then(|next| Duration::try_from(next.duration_since(Timestamp::now())).ok());
-                tokio::time::sleep(due.unwrap_or_default().max(PAUSE.min(lifetime))).await;
+                tokio::time::sleep(due.unwrap_or_default().max(PAUSE.min(lifetime).max(SHORT_PAUSE))).await;
             }
         };
         let _ = stop.run_until_cancelled(scans).await;

@@ -161,7 +161,7 @@ flags! {
     /// How long a request may take [default: 1m0s]
     #[arg(value_name = "DURATION")]
     request_timeout: Option<Text>,
-    /// How long an Event is kept after it was last written [default: 1h0m0s]
+    /// How long an Event is kept after it was last written; 0 is for ever [default: 1h0m0s]
     #[arg(value_name = "DURATION")]
     event_ttl: Option<Text>,
     /// Controllers to run: names, * for all, -NAME for all but that one [default: * with up, none with server]

@@ -1,9 +1,8 @@
 //! The controllers, wherever they run: beside the server in this process, or against a cluster that a kubeconfig names.
 
-use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::anyhow;
 use fairlead_cluster::{Cluster, leader};
 use fairlead_control::Options;
 use fairlead_server::Server;
@@ -17,10 +16,9 @@ use crate::config::{Config, Control, LEASE, Store};
 pub(crate) async fn run(control: Control) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
     super::stop_on_signal(stop.clone())?;
-    let cluster = Cluster::connect(control.kubeconfig.as_deref()).await.with_context(|| {
-        let file = control.kubeconfig.as_deref().map(Path::display);
-        file.map_or_else(|| "--kubeconfig".to_owned(), |file| format!("--kubeconfig {file}"))
-    })?;
+    // The error tells its causes itself.
+    let cluster =
+        Cluster::connect(control.kubeconfig.as_deref()).await.map_err(|error| anyhow!("--kubeconfig: {error}"))?;
     tracing::info!(controllers = %control.options.choice, "starting");
     elected(cluster, control.options, control.lease, stop).await;
     Ok(())

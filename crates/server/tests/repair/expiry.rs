@@ -39,3 +39,10 @@ async fn an_event_goes_an_hour_after_it_was_last_written_and_nothing_else_does()
         assert!(house.get(&format!("/registry/ipaddresses/{ip}")).await.is_some(), "only Events go");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn without_a_lifetime_events_stay_for_ever() {
+    let house = House::memory().await;
+    // It returns: there is nothing it will ever do.
+    house.server.clone().keep_expired(Duration::ZERO).await;
+}
