@@ -16,7 +16,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("cluster", &["api"]),
     ("kernel", &[]),
     ("control", &["api", "cluster", "endpoints"]),
-    ("proxy", &["cluster", "kernel", "plan", "program"]),
+    ("proxy", &["api", "cluster", "kernel", "plan", "program"]),
     ("dns", &["cluster", "kernel", "zone"]),
     ("balancer", &["api", "cluster", "kernel", "plan"]),
     ("pods", &["api", "cluster", "kernel"]),

@@ -1,0 +1,49 @@
+//! What every mode can do: take a plan, follow its changes, say whether the kernel still holds it.
+
+use std::collections::BTreeMap;
+
+use fairlead_plan::{FrontendKey, Plan, PlanChange, PortKey};
+use std::net::SocketAddr;
+
+use crate::{Error, Mode};
+
+/// One way to make packets go where a plan says. Calls block for as long as the kernel takes.
+pub trait Dataplane: Send {
+    /// Which mode it is.
+    fn mode(&self) -> Mode;
+
+    /// Puts a plan into the kernel, in the place of whatever of ours is there: of an earlier run, or what is left of it.
+    /// Connections, and what is remembered of clients, live on.
+    fn load(&mut self, plan: &Plan) -> Result<(), Error>;
+
+    /// Takes a change of the plan, which is as it is after it. After an error [`Dataplane::load`] must be called.
+    fn apply(&mut self, plan: &Plan, change: &PlanChange) -> Result<(), Error>;
+
+    /// What in the kernel is not as it should be, in words. [`Dataplane::load`] mends it.
+    fn drift(&mut self, plan: &Plan) -> Result<Option<String>, Error>;
+
+    /// What was counted since the rules were made. A mode that does not count has nothing.
+    fn counters(&mut self, _plan: &Plan) -> Result<Counters, Error> {
+        Ok(Counters::default())
+    }
+}
+
+/// What was counted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// By what packets are addressed to.
+    pub frontends: BTreeMap<FrontendKey, Traffic>,
+    /// By where they went.
+    pub endpoints: BTreeMap<(PortKey, SocketAddr), Traffic>,
+}
+
+/// Packets and bytes. In kernel modes these are those that began a connection.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// How many connections or flows began.
+    pub connections: u64,
+    /// How many packets.
+    pub packets: u64,
+    /// How many bytes.
+    pub bytes: u64,
+}
