@@ -57,9 +57,8 @@ impl Poller {
     /// Waits for something to happen, for so long or for ever. When a signal comes, nothing did.
     pub fn wait(&self, events: &mut Events, limit: Option<Duration>) -> io::Result<()> {
         // Rounded up, so that what is due at the limit is due when this returns.
-        let milliseconds = limit.map_or(-1, |limit| {
-            i32::try_from(limit.as_micros().div_ceil(1000)).unwrap_or(i32::MAX)
-        });
+        let milliseconds =
+            limit.map_or(-1, |limit| i32::try_from(limit.as_micros().div_ceil(1000)).unwrap_or(i32::MAX));
         events.count = 0;
         events.count = sys::epoll_wait(self.epoll.as_fd(), &mut events.found, milliseconds)?;
         Ok(())
