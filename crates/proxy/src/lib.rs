@@ -1,11 +1,13 @@
 //! The node proxy: what the plan of this Node says, in the kernel, and nothing else of ours.
 //!
 //! It follows the cluster and keeps one [`Dataplane`] up to date: a file for each mode. Beside it are the health ports
-//! that load balancers ask, metrics, the kernel's memory of flows , and what leaves nothing behind.
+//! that load balancers ask, metrics, the kernel's memory of flows, and what leaves nothing behind.
 
 mod dataplane;
 mod error;
+mod nftables;
 mod settings;
+pub mod userspace;
 
 pub use dataplane::{Counters, Dataplane, Traffic};
 pub use error::Error;
