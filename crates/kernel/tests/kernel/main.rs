@@ -9,4 +9,5 @@ mod lab;
 mod link;
 mod netns;
 mod nft;
+mod relay;
 mod sysctl;
