@@ -66,3 +66,6 @@ impl Dial {
         self.tried.len().max(self.waits)
     }
 }
+
+#[cfg(test)]
+mod tests;
