@@ -53,7 +53,7 @@ fn who_refuses_is_asked_once() {
 #[test]
 fn who_is_silent_is_asked_again_when_nobody_else_is_left() {
     check(1, "ssss", "0000-");
-    check(2, "ssss", "0110-");
+    check(2, "ssss", "0101-");
     check(3, "srs", "0120");
     check(2, "sr", "010");
     check(2, "srr", "010-");
