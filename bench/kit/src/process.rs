@@ -51,6 +51,16 @@ impl Running {
         cpu(&self.0.id().to_string())
     }
 
+    /// The same to the nanosecond, of the threads it has now.
+    pub fn cpu_of_threads(&self) -> anyhow::Result<Duration> {
+        let mut total = 0;
+        for thread in fs::read_dir(format!("/proc/{}/task", self.0.id()))? {
+            let line = fs::read_to_string(thread?.path().join("schedstat"))?;
+            total += line.split_whitespace().next().and_then(|time| time.parse().ok()).unwrap_or(0);
+        }
+        Ok(Duration::from_nanos(total))
+    }
+
     /// Memory it holds, in bytes.
     pub fn resident(&self) -> anyhow::Result<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.0.id()))?;
