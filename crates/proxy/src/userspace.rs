@@ -83,8 +83,12 @@ pub struct Userspace {
     next: u64,
     /// Services that were said not to be served.
     unserved: HashSet<Arc<Key>>,
+    /// Families in which the Node has no address.
+    homeless: HashSet<Family>,
     /// Why some pools have no portal.
     closed: HashMap<PoolKey, String>,
+    /// When everything was loaded last.
+    loaded: Instant,
 }
 
 impl Userspace {
@@ -104,7 +108,9 @@ impl Userspace {
             start: Instant::now(),
             next: 0,
             unserved: HashSet::new(),
+            homeless: HashSet::new(),
             closed: HashMap::new(),
+            loaded: Instant::now(),
         };
         mode.start_workers()?;
         Ok(mode)
@@ -138,11 +144,15 @@ impl Userspace {
         if self.portals.get(key).is_some() {
             return;
         }
-        let opened = match portal::address(plan.node(), key.port.family) {
-            None => Err(format!("the Node has no {} address to listen on", key.port.family)),
-            Some(ip) => portal::open(key, ip, plan, self.next).map_err(|error| format!("listening on {ip}: {error}")),
+        let Some(ip) = portal::address(plan.node(), key.port.family) else {
+            if self.homeless.insert(key.port.family) {
+                let family = key.port.family;
+                tracing::warn!(%family, "the Node has no address of that family to listen on: its Services are not served");
+            }
+            return;
         };
-        match opened {
+        self.homeless.remove(&key.port.family);
+        match portal::open(key, ip, plan, self.next) {
             Ok(portal) => {
                 self.next += 1;
                 self.closed.remove(key);
@@ -150,9 +160,9 @@ impl Userspace {
                 self.budget.need(1);
                 self.portals.insert(key.clone(), portal);
             }
-            Err(why) => {
-                let news = self.closed.insert(key.clone(), why.clone()) != Some(why.clone());
-                if news {
+            Err(error) => {
+                let why = format!("listening on {ip}: {error}");
+                if self.closed.insert(key.clone(), why.clone()).is_none() {
                     tracing::error!(pool = %key, "not served: {why}");
                 }
             }
@@ -280,6 +290,7 @@ impl Dataplane for Userspace {
             self.follow_endpoints(port, endpoints);
         }
         self.report_sctp(plan);
+        self.loaded = Instant::now();
         Ok(())
     }
 
@@ -318,7 +329,8 @@ impl Dataplane for Userspace {
         if !self.workers.iter().all(Worker::is_alive) {
             return Ok(Some("a thread that carries bytes ended".to_owned()));
         }
-        if let Some((key, why)) = self.closed.iter().next() {
+        // What could not be opened may be possible later, but not every time somebody looks.
+        if let Some((key, why)) = self.closed.iter().next().filter(|_| self.loaded.elapsed() >= self.options.thorough) {
             return Ok(Some(format!("{key} is not served: {why}")));
         }
         self.rules.drift(plan)

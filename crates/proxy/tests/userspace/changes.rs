@@ -99,6 +99,22 @@ fn the_node_may_get_another_address() {
 }
 
 #[test]
+fn a_family_without_an_address_is_served_when_there_is_one() {
+    let Some(mut lab) = lab("a_family_without_an_address_is_served_when_there_is_one") else { return };
+    serve(&lab, &[11]);
+    let node: Node = lab.planner.plan().node().clone();
+    let mut without = node.clone();
+    without.ips.retain(|ip| ip.is_ipv4());
+    without.addresses.retain(|ip| ip.is_ipv4());
+    lab.change([Change::Node(Box::new(without))]);
+    lab.web(json!({}), &[11]);
+    assert_eq!((portals(&lab), drift(&mut lab)), (2, None));
+    lab.change([Change::Node(Box::new(node))]);
+    assert_eq!(portals(&lab), 4);
+    assert_eq!(lab.who(crate::lab::VIP6, 1), [11]);
+}
+
+#[test]
 fn a_service_may_take_the_place_of_a_portal() {
     let Some(mut lab) = lab("a_service_may_take_the_place_of_a_portal") else { return };
     serve(&lab, &[11]);
