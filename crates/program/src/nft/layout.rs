@@ -36,7 +36,9 @@ pub(crate) fn chains(node: &Node, family: Family, masquerade_mark: u32) -> Vec<C
     for (scope, [name, marked]) in
         [(Scope::Cluster, ["spread", "mark"]), (Scope::Local, ["spread-local", "mark-local"])]
     {
-        chains.push(chain(name, Via::ALL.map(|via| spread(via, scope)).into()));
+        let mut rules: Vec<Rule> = Via::ALL.map(|via| spread(via, scope)).into();
+        rules.push(rule("", [Expr::Verdict(Verdict::Drop)]));
+        chains.push(chain(name, rules));
         chains.push(chain(marked, vec![layout.mark(name)]));
     }
     chains.extend(Place::ALL.map(|place| chain(place.overflow(), layout.rules.overflow(place))));

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use fairlead_plan::{
-    Delta, Endpoint, Family, Frontend, FrontendKey, Node, Plan, PlanChange, Pool, PoolKey, Scope, family_of,
+    Delta, Endpoint, Family, Frontend, FrontendKey, Node, Plan, PlanChange, Pool, PoolKey, PortKey, Scope, family_of,
 };
 use ipnet::IpNet;
 
@@ -234,14 +234,16 @@ fn change_layout(before: &Node, after: &Node, family: Family, options: &Options,
 impl State {
     /// Gives ports the numbers they had.
     fn reserve(&mut self, family: Family, plan: &Plan, known: &Known) {
-        // What the kernel says may be anything: numbers far beyond what is needed are not taken over.
-        let end = u32::try_from(known.frontends.len() * 4).unwrap_or(u32::MAX).saturating_add(1 << 10).min(code::PORT);
+        // What the kernel says may be anything: two ports with one number are not both taken over.
+        let mut owners: HashMap<u32, &PortKey> = HashMap::new();
         for frontend in plan.frontends().filter(|frontend| frontend.key.family() == family) {
             let number = known.frontends.get(&code::frontend_key(&frontend.key));
             let forwards = code::forwards(&frontend.actions);
             if let Some(number) = number.filter(|_| forwards) {
-                let members = known.members.get(number).map_or(&[][..], Vec::as_slice);
-                self.ports.reserve(&frontend.port, *number, members, end);
+                if *owners.entry(*number).or_insert(&frontend.port) == &frontend.port {
+                    let members = known.members.get(number).map_or(&[][..], Vec::as_slice);
+                    self.ports.reserve(&frontend.port, *number, members);
+                }
             }
         }
     }
