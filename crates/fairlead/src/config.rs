@@ -22,6 +22,8 @@ pub(crate) use flags::{Flags, Text};
 mod admission;
 mod control;
 mod flags;
+#[allow(dead_code)]
+mod proxy;
 #[cfg(test)]
 mod tests;
 mod value;

@@ -1,12 +1,14 @@
 //! The node proxy: what the plan of this Node says, in the kernel, and nothing else of ours.
 //!
 //! It follows the cluster and keeps one [`Dataplane`] up to date: a file for each mode. Beside it are the health ports
-//! that load balancers ask, metrics, the kernel's memory of flows , and what leaves nothing behind.
+//! that load balancers ask, metrics, the kernel's memory of flows, and what leaves nothing behind.
 
 mod dataplane;
 mod error;
 mod settings;
+mod status;
 
 pub use dataplane::{Counters, Dataplane, Traffic};
 pub use error::Error;
-pub use settings::{Conntrack, Detection, Ipvs, Mode, Settings};
+pub use settings::{Conntrack, Detection, Ipvs, Mode, Settings, Userspace};
+pub use status::Pages;
