@@ -11,6 +11,7 @@ mod modes;
 mod nftables;
 mod node;
 mod settings;
+mod status;
 mod worker;
 
 use std::sync::Arc;
@@ -23,7 +24,8 @@ use tokio_util::sync::CancellationToken;
 
 pub use dataplane::{Counters, Dataplane, Traffic};
 pub use error::Error;
-pub use settings::{Conntrack, Detection, Ipvs, Mode, Settings};
+pub use settings::{Conntrack, Detection, Ipvs, Mode, Settings, Userspace};
+pub use status::Pages;
 
 use follow::Follower;
 use worker::{QUEUE, Stamp, Watcher, Work, Worker};

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use fairlead_api::view;
 use fairlead_kernel::link::Links;
-use fairlead_plan::{LocalDetection, Node, NodePortAddresses, family_of};
+use fairlead_plan::{LocalDetection, Node, family_of};
 use ipnet::IpNet;
 
 use crate::{Detection, Error, Mode, Settings};
@@ -23,28 +23,14 @@ pub(crate) fn node(settings: &Settings, mode: Mode, object: Option<&view::Node>,
     }
     Node {
         detection: detection(settings, object),
-        node_port_addresses: settings.node_port_addresses.clone().unwrap_or(match mode {
-            Mode::Nftables => NodePortAddresses::Primary,
-            _ => NodePortAddresses::Ranges(Vec::new()),
-        }),
-        localhost_node_ports: serves_localhost(settings, mode),
+        node_port_addresses: settings.node_ports_in(mode),
+        localhost_node_ports: settings.localhost_in(mode),
         masquerade_all: settings.masquerade_all,
         service_ranges: service_ranges.to_vec(),
         guard_cluster_ips: mode == Mode::Nftables,
         topology_keys: settings.topology_keys,
         ..node
     }
-}
-
-/// Mode iptables serves node ports on loopback addresses unless told not to; the others only when such addresses are named.
-fn serves_localhost(settings: &Settings, mode: Mode) -> bool {
-    let named = match &settings.node_port_addresses {
-        Some(NodePortAddresses::Ranges(ranges)) => {
-            ranges.iter().any(|range| range.prefix_len() > 0 && range.addr().is_loopback())
-        }
-        _ => false,
-    };
-    named || mode == Mode::Iptables && settings.localhost_node_ports
 }
 
 fn detection(settings: &Settings, object: Option<&view::Node>) -> LocalDetection {
