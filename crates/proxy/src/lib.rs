@@ -3,8 +3,10 @@
 //! It follows the cluster and keeps one [`Dataplane`] up to date: a file for each mode. Beside it are the health ports
 //! that load balancers ask, metrics, the kernel's memory of flows , and what leaves nothing behind.
 
+pub mod conntrack;
 mod dataplane;
 mod error;
+mod nftables;
 mod settings;
 
 pub use dataplane::{Counters, Dataplane, Traffic};

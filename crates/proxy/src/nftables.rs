@@ -1,0 +1,4 @@
+//! Mode nftables.
+
+#[cfg_attr(not(test), allow(dead_code, reason = "the mode itself is to come"))]
+pub(crate) mod convert;
