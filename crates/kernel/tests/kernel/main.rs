@@ -10,3 +10,4 @@ mod link;
 mod netns;
 mod nft;
 mod sysctl;
+mod trace;
