@@ -6,7 +6,6 @@
 
 pub mod conntrack;
 mod error;
-pub mod ipset;
 pub mod iptables;
 pub mod ipvs;
 pub mod link;

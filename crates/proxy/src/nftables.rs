@@ -13,7 +13,7 @@ use fairlead_program::nft::{Known, Nft, Op, Options, clear};
 use crate::{Dataplane, Error, Mode};
 use ledger::Ledger;
 
-mod convert;
+pub(crate) mod convert;
 mod ledger;
 
 /// The map in which the kernel remembers clients.

@@ -1,0 +1,41 @@
+//! The program as people read it: virtual servers much as `ipvsadm -Ln` shows them, then the tables.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use super::LINK;
+use super::model::{At, Program, Server};
+
+/// `10.96.0.10:80/TCP` or `mark 0xf6000001 of IPv4`
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            At::Address { ip, protocol, port } => write!(f, "{}/{protocol}", SocketAddr::new(*ip, *port)),
+            At::Mark { family, mark } => write!(f, "mark {mark:#010x} of {family}"),
+        }
+    }
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for ip in &self.addresses {
+            writeln!(f, "{LINK} {ip}")?;
+        }
+        self.servers.iter().try_for_each(|(at, server)| write_server(f, at, server))?;
+        write!(f, "{}", self.filter)
+    }
+}
+
+fn write_server(f: &mut fmt::Formatter<'_>, at: &At, server: &Server) -> fmt::Result {
+    let balance = &server.balance;
+    write!(f, "{at} {} ", balance.scheduler)?;
+    match at {
+        At::Mark { .. } => write!(f, "{} ", balance.protocol)?,
+        At::Address { .. } => {}
+    }
+    match balance.affinity {
+        Some(seconds) => writeln!(f, "persistent {seconds}")?,
+        None => writeln!(f)?,
+    }
+    server.endpoints.iter().try_for_each(|(to, weight)| writeln!(f, "  -> {to} weight {weight}"))
+}
