@@ -1,9 +1,9 @@
 //! What every mode can do: take a plan, follow its changes, say whether the kernel still holds it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::net::SocketAddr;
 
 use fairlead_plan::{FrontendKey, Plan, PlanChange, PortKey};
-use std::net::SocketAddr;
 
 use crate::{Error, Mode};
 
@@ -21,6 +21,11 @@ pub trait Dataplane: Send {
 
     /// What in the kernel is not as it should be, in words. [`Dataplane::load`] mends it.
     fn drift(&mut self, plan: &Plan) -> Result<Option<String>, Error>;
+
+    /// Where processes of ours stand in for the endpoints of ports: to the kernel's memory of flows they are the endpoints.
+    fn portals(&self) -> Option<HashSet<(PortKey, SocketAddr)>> {
+        None
+    }
 
     /// What was counted since the rules were made. A mode that does not count has nothing.
     fn counters(&mut self, _plan: &Plan) -> Result<Counters, Error> {

@@ -13,6 +13,7 @@ mod nftables;
 mod node;
 mod settings;
 mod status;
+pub mod userspace;
 mod worker;
 
 use std::sync::Arc;

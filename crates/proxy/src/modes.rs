@@ -6,6 +6,7 @@ use fairlead_program::{iptables as ipt, nft};
 
 use crate::iptables::Iptables;
 use crate::nftables::Nftables;
+use crate::userspace::{self, Userspace};
 use crate::{Dataplane, Error, Mode, Settings};
 
 /// How long changes are gathered in modes in which each costs the run of a program.
@@ -43,7 +44,13 @@ fn one(mode: Mode, settings: &Settings) -> Result<Box<dyn Dataplane>, Error> {
             let options = ipt::Options { masquerade_mark, drop_invalid: !settings.conntrack.tcp_be_liberal };
             Ok(Box::new(Iptables::open(options, thorough)?))
         }
-        Mode::Ipvs | Mode::Userspace => Err(Error::Missing(format!("mode {mode} is not there yet"))),
+        Mode::Userspace => {
+            let udp_timeout = settings.userspace.udp_idle;
+            let rules = nft::Options { masquerade_mark };
+            let options = userspace::Options { rules, thorough, udp_timeout, ..userspace::Options::default() };
+            Ok(Box::new(Userspace::open(options)?))
+        }
+        Mode::Ipvs => Err(Error::Missing(format!("mode {mode} is not there yet"))),
     }
 }
 

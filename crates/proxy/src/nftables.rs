@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use fairlead_kernel::nft::{self as kernel, Batch, Connection};
 use fairlead_plan::{Family, Plan, PlanChange};
-use fairlead_program::nft::{Known, Nft, Op, Options, clear};
+use fairlead_program::nft::{Known, Nft, Op, Options, Portals, clear};
 
 use crate::{Dataplane, Error, Mode};
 use ledger::Ledger;
@@ -103,16 +103,25 @@ impl Nftables {
         }
         Ok(all)
     }
-}
 
-impl Dataplane for Nftables {
-    fn mode(&self) -> Mode {
-        Mode::Nftables
+    /// Loads a plan whose pools a process of the Node serves.
+    pub(crate) fn load_portals(&mut self, plan: &Plan, portals: Portals) -> Result<(), Error> {
+        let program = Nft::with_portals(plan, self.options.clone(), portals);
+        self.put(plan, program, &[])
     }
 
-    fn load(&mut self, plan: &Plan) -> Result<(), Error> {
-        let (known, clients) = (self.known()?, self.clients()?);
-        let (nft, program) = Nft::resume(plan, self.options.clone(), &known);
+    /// Where pools are served, if that was loaded. New ones must be there before [`Dataplane::apply`].
+    pub(crate) fn portals(&mut self) -> Option<&mut Portals> {
+        self.held.as_mut()?.nft.portals()
+    }
+
+    /// Puts a program in the place of what is there.
+    fn put(
+        &mut self,
+        plan: &Plan,
+        (nft, program): (Nft, Vec<Op>),
+        clients: &[(Family, Vec<kernel::Element>)],
+    ) -> Result<(), Error> {
         let families = plan.node().families.clone();
         let mut ops = clear();
         ops.extend(program);
@@ -127,6 +136,18 @@ impl Dataplane for Nftables {
         self.held = Some(Held { nft, ledger, generation, counted: Instant::now() });
         Ok(())
     }
+}
+
+impl Dataplane for Nftables {
+    fn mode(&self) -> Mode {
+        Mode::Nftables
+    }
+
+    fn load(&mut self, plan: &Plan) -> Result<(), Error> {
+        let (known, clients) = (self.known()?, self.clients()?);
+        let program = Nft::resume(plan, self.options.clone(), &known);
+        self.put(plan, program, &clients)
+    }
 
     fn apply(&mut self, plan: &Plan, change: &PlanChange) -> Result<(), Error> {
         let Some(held) = &mut self.held else { return self.load(plan) };
@@ -136,7 +157,10 @@ impl Dataplane for Nftables {
         }
         if ops.iter().any(|op| matches!(op, Op::DeleteTable(family) if plan.node().families.contains(family))) {
             // A map is full. Whoever makes all of it anew may as well keep what is remembered of clients.
-            return self.load(plan);
+            return match held.nft.portals().map(std::mem::take) {
+                Some(portals) => self.load_portals(plan, portals),
+                None => self.load(plan),
+            };
         }
         held.ledger.take(&ops);
         held.generation = next(held.generation);

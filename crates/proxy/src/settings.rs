@@ -117,7 +117,9 @@ pub struct Userspace {
 
 impl Default for Userspace {
     fn default() -> Userspace {
-        Userspace { ports: None, udp_idle: Duration::from_millis(250) }
+        // kube-proxy had 250 ms, in which a name server that asks others often cannot answer. What bounds the flows here is
+        // their number, so they may be long.
+        Userspace { ports: None, udp_idle: Duration::from_secs(60) }
     }
 }
 

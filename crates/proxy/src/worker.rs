@@ -144,6 +144,9 @@ impl Worker {
             Ok(()) => {
                 clock.retry = None;
                 self.watcher.programmed(stamps, change, began.elapsed(), full);
+                if let Some(portals) = self.dataplane.portals() {
+                    self.reconciler.set_portals(portals);
+                }
                 // What an earlier run left behind is in no change.
                 let done = match full {
                     true => self
