@@ -23,7 +23,7 @@ pub trait Dataplane: Send {
     fn drift(&mut self, plan: &Plan) -> Result<Option<String>, Error>;
 
     /// Where processes of ours stand in for the endpoints of ports: to the kernel's memory of flows they are the endpoints.
-    fn portals(&self) -> Option<HashSet<(PortKey, SocketAddr)>> {
+    fn stand_ins(&self) -> Option<HashSet<(PortKey, SocketAddr)>> {
         None
     }
 

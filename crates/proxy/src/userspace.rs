@@ -329,7 +329,7 @@ impl Dataplane for Userspace {
         self.rules.drift(plan)
     }
 
-    fn portals(&self) -> Option<HashSet<(PortKey, SocketAddr)>> {
+    fn stand_ins(&self) -> Option<HashSet<(PortKey, SocketAddr)>> {
         Some(self.portals.iter().map(|(key, portal)| (key.port.clone(), portal.at)).collect())
     }
 

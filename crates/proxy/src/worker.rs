@@ -144,7 +144,7 @@ impl Worker {
             Ok(()) => {
                 clock.retry = None;
                 self.watcher.programmed(stamps, change, began.elapsed(), full);
-                if let Some(portals) = self.dataplane.portals() {
+                if let Some(portals) = self.dataplane.stand_ins() {
                     self.reconciler.set_portals(portals);
                 }
                 // What an earlier run left behind is in no change.
