@@ -5,10 +5,15 @@
 
 mod dataplane;
 mod error;
+pub mod health;
+mod http;
+mod metrics;
 mod settings;
-mod status;
+pub mod status;
+pub mod sysctls;
 
 pub use dataplane::{Counters, Dataplane, Traffic};
 pub use error::Error;
+pub use metrics::{Extent, Metrics, Policy, Tallies};
 pub use settings::{Conntrack, Detection, Ipvs, Mode, Settings, Userspace};
 pub use status::Pages;
