@@ -12,6 +12,7 @@ mod follow;
 pub mod leader;
 mod manifests;
 mod mirror;
+pub mod programmed;
 mod recorder;
 mod remote;
 mod request;
