@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use fairlead_program::{iptables as ipt, nft};
 
-use crate::iptables::Iptables;
-use crate::nftables::Nftables;
+use crate::iptables::{self, Iptables};
+use crate::nftables::{self, Nftables};
 use crate::userspace::{self, Userspace};
 use crate::{Dataplane, Error, Mode, Settings};
 
@@ -51,6 +51,19 @@ fn one(mode: Mode, settings: &Settings) -> Result<Box<dyn Dataplane>, Error> {
             Ok(Box::new(Userspace::open(options)?))
         }
         Mode::Ipvs => Err(Error::Missing(format!("mode {mode} is not there yet"))),
+    }
+}
+
+/// Removes what other modes left here.
+pub(crate) fn remove_others(mode: Mode) {
+    let removed = match mode {
+        // They share a table: whoever loads it takes it over.
+        Mode::Nftables | Mode::Userspace => iptables::remove(),
+        Mode::Iptables | Mode::Ipvs => nftables::remove(),
+    };
+    match removed {
+        Ok(removed) => removed.iter().for_each(|what| tracing::info!("removed {what}, of another mode")),
+        Err(error) => tracing::warn!(%error, "cannot remove what another mode left"),
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use fairlead_plan::NodePortAddresses;
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net};
 
 /// How packets are made to go where they should.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,20 +175,27 @@ impl Settings {
         }
     }
 
-    /// Whether node ports are served on 127.0.0.0/8 in a mode: in mode iptables unless that is switched off, in others if
-    /// [`Settings::node_port_addresses`] name a range of loopback addresses.
+    /// Whether node ports are served on 127.0.0.0/8 in a mode: in mode iptables unless that is switched off or
+    /// [`Settings::node_port_addresses`] leave them out, in others only if those name loopback addresses.
     pub fn localhost_in(&self, mode: Mode) -> bool {
-        let loopback = |range: &IpNet| match range {
-            IpNet::V4(range) => {
-                range.prefix_len() >= 8 && range.network().octets()[0] == Ipv4Addr::LOCALHOST.octets()[0]
-            }
-            IpNet::V6(_) => false,
+        let loopback = Ipv4Net::new_assert(Ipv4Addr::new(127, 0, 0, 0), 8);
+        let ranges: Vec<Ipv4Net> = match &self.node_port_addresses {
+            Some(NodePortAddresses::Primary) => return false,
+            Some(NodePortAddresses::Ranges(ranges)) => ranges.iter().filter_map(of_version_4).collect(),
+            None => Vec::new(),
         };
-        let asked = match &self.node_port_addresses {
-            Some(NodePortAddresses::Ranges(ranges)) => ranges.iter().any(loopback),
-            _ => false,
-        };
-        asked || mode == Mode::Iptables && self.localhost_node_ports
+        if mode == Mode::Iptables {
+            let covered = |range: &Ipv4Net| range.contains(&loopback) || loopback.contains(range);
+            return self.localhost_node_ports && (ranges.is_empty() || ranges.iter().any(covered));
+        }
+        ranges.iter().any(|range| loopback.contains(range))
+    }
+}
+
+fn of_version_4(range: &IpNet) -> Option<Ipv4Net> {
+    match range {
+        IpNet::V4(range) => Some(*range),
+        IpNet::V6(_) => None,
     }
 }
 

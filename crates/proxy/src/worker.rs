@@ -2,14 +2,14 @@
 //! do. Everything here may block; nothing else in the proxy does.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
-use fairlead_plan::{Change, PlanChange, Planner};
+use fairlead_plan::{Change, Plan, PlanChange, Planner};
 
 use crate::conntrack::{Reconciled, Reconciler};
 use crate::node::Addresses;
-use crate::{Counters, Dataplane, Error};
+use crate::{Dataplane, Error, Tallies};
 
 /// How often the kernel is looked at briefly.
 const GLANCE: Duration = Duration::from_secs(1);
@@ -23,7 +23,7 @@ pub(crate) enum Work {
     /// Objects changed.
     Changes(Batch),
     /// Somebody asks what was counted.
-    Counters(tokio::sync::oneshot::Sender<Counters>),
+    Counters(SyncSender<Tallies>),
 }
 
 /// Changes that arrived together.
@@ -49,9 +49,9 @@ pub(crate) struct Stamp {
 /// Who wants to know what happens here.
 pub(crate) trait Watcher: Send + Sync {
     /// Changes are in the kernel, after so long.
-    fn programmed(&self, stamps: &[Stamp], change: &PlanChange, took: Duration, full: bool);
+    fn programmed(&self, stamps: &[Stamp], plan: &Plan, change: &PlanChange, took: Duration, full: bool);
     /// They are not.
-    fn failed(&self, error: &Error);
+    fn failed(&self, error: &Error, full: bool);
     /// The kernel was not as we left it, and is mended now.
     fn repaired(&self, what: &str);
     /// Flows were looked at, and some forgotten.
@@ -69,6 +69,8 @@ pub(crate) struct Worker {
     pub(crate) pause: Duration,
     /// How often everything is looked at.
     pub(crate) sync_period: Duration,
+    /// What other modes left here was not removed yet: that waits until this one serves.
+    pub(crate) others: bool,
 }
 
 /// When to do what.
@@ -96,7 +98,7 @@ impl Worker {
             let wait = clock.next().saturating_duration_since(Instant::now());
             match work.recv_timeout(wait) {
                 Ok(Work::Changes(batch)) => self.take(batch, work, &mut clock),
-                Ok(Work::Counters(answer)) => self.count(answer),
+                Ok(Work::Counters(answer)) => self.count(&answer),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -113,7 +115,7 @@ impl Worker {
                     changes.extend(more.changes);
                     stamps.push(more.stamp);
                 }
-                Ok(Work::Counters(answer)) => self.count(answer),
+                Ok(Work::Counters(answer)) => self.count(&answer),
                 Err(_) => break,
             }
         }
@@ -135,7 +137,7 @@ impl Worker {
         };
         if let (Err(error), false) = (&done, full) {
             tracing::warn!(%error, "a change did not get into the kernel; loading everything");
-            self.watcher.failed(error);
+            self.watcher.failed(error, false);
             full = true;
             done = self.dataplane.load(self.planner.plan());
         }
@@ -143,7 +145,10 @@ impl Worker {
         match done {
             Ok(()) => {
                 clock.retry = None;
-                self.watcher.programmed(stamps, change, began.elapsed(), full);
+                self.watcher.programmed(stamps, self.planner.plan(), change, began.elapsed(), full);
+                if std::mem::take(&mut self.others) {
+                    crate::modes::remove_others(self.dataplane.mode());
+                }
                 if let Some(portals) = self.dataplane.stand_ins() {
                     self.reconciler.set_portals(portals);
                 }
@@ -164,7 +169,7 @@ impl Worker {
     fn fail(&mut self, error: &Error, clock: &mut Clock) {
         let wait = clock.retry.map_or(RETRY.0, |(_, wait)| (wait * 2).min(RETRY.1));
         tracing::error!(%error, "the plan is not in the kernel; trying again in {wait:?}");
-        self.watcher.failed(error);
+        self.watcher.failed(error, true);
         clock.retry = Some((Instant::now() + wait, wait));
     }
 
@@ -174,7 +179,7 @@ impl Worker {
         match self.dataplane.load(self.planner.plan()) {
             Ok(()) => {
                 clock.retry = None;
-                self.watcher.programmed(&[], &PlanChange::default(), began.elapsed(), true);
+                self.watcher.programmed(&[], self.planner.plan(), &PlanChange::default(), began.elapsed(), true);
             }
             Err(error) => self.fail(&error, clock),
         }
@@ -229,10 +234,11 @@ impl Worker {
         clock.flows = self.reconciler.next_look().map(|wait| Instant::now() + wait);
     }
 
-    fn count(&mut self, answer: tokio::sync::oneshot::Sender<Counters>) {
-        match self.dataplane.counters(self.planner.plan()) {
+    fn count(&mut self, answer: &SyncSender<Tallies>) {
+        let plan = self.planner.plan();
+        match self.dataplane.counters(plan) {
             // Who asked may have gone.
-            Ok(counters) => drop(answer.send(counters)),
+            Ok(counters) => drop(answer.send(Tallies::of(&counters, plan))),
             Err(error) => tracing::warn!(%error, "cannot read what was counted"),
         }
     }

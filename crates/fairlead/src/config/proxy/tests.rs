@@ -124,6 +124,9 @@ fn what_is_not_said_depends_on_the_mode_and_the_family() {
     assert!(settings(&[]).localhost_in(Mode::Iptables) && !settings(&[]).localhost_in(Mode::Nftables));
     assert!(!settings(&["--iptables-localhost-nodeports=false"]).localhost_in(Mode::Iptables));
     assert!(settings(&["--nodeport-addresses=127.0.0.0/8"]).localhost_in(Mode::Nftables));
+    assert!(settings(&["--nodeport-addresses=0.0.0.0/0,::/0"]).localhost_in(Mode::Iptables));
+    assert!(!settings(&["--nodeport-addresses=10.0.0.0/8"]).localhost_in(Mode::Iptables));
+    assert!(!settings(&["--nodeport-addresses=primary"]).localhost_in(Mode::Iptables));
     assert!(!settings(&["--nodeport-addresses=0.0.0.0/0,::/0"]).localhost_in(Mode::Nftables));
     let six = settings(&["--bind-address=2001:db8::1"]);
     assert_eq!(six.healthz.map(|address| address.to_string()).as_deref(), Some("[::]:10256"));
