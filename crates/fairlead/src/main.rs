@@ -13,6 +13,7 @@ mod cli;
 mod config;
 mod gates;
 mod logs;
+mod trace;
 mod wire;
 
 /// The API server makes and drops many small pieces of memory; the system's allocator spends a fifth of a request on that.
@@ -39,6 +40,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
             logs::start(control.log_format, control.log_level);
             threads()?.block_on(wire::control::run(control))
         }
+        Command::Trace(flags) => std::process::exit(threads()?.block_on(trace::run(&flags))),
         Command::Backup { file, flags } => {
             let config = config::load(*flags, Role::Server, &environment)?;
             threads()?.block_on(wire::backup(&config, &file))

@@ -6,8 +6,12 @@
 pub mod conntrack;
 mod dataplane;
 mod error;
+#[cfg(test)]
+mod lab;
 mod nftables;
+mod node;
 mod settings;
+pub mod trace;
 
 pub use dataplane::{Counters, Dataplane, Traffic};
 pub use error::Error;
