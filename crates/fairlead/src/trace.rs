@@ -177,6 +177,3 @@ fn arrives(answer: &Answer, report: Option<&Report>) -> bool {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -183,6 +183,3 @@ fn way(plan: &Plan, settings: &Settings, mode: Mode, packet: &Packet) -> Vec<Str
         Mode::Ipvs | Mode::Userspace => Vec::new(),
     }
 }
-
-#[cfg(test)]
-mod tests;

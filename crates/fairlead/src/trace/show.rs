@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use fairlead_plan::{Dnat, Ingress, RejectWith, Verdict};
 use fairlead_proxy::trace::Answer;
-use fairlead_proxy::trace::live::Report;
+use fairlead_proxy::trace::live::{Reply, Report};
 use serde_json::{Value, json};
 
 /// For people.
@@ -51,9 +51,14 @@ fn write_report(text: &mut String, report: &Report) -> std::fmt::Result {
         let back = flow.reply.destination;
         let masqueraded = if back == flow.original.source { String::new() } else { format!(", from {back}") };
         writeln!(text, "  its connection leads to {at}{masqueraded}")?;
+    } else if let Some((from, to)) = report.last_seen {
+        writeln!(text, "  it was last seen on its way from {from} to {to}")?;
     }
     match report.ended_by() {
-        Some(step) => writeln!(text, "  => {}, by {} {}", report.answer, step.table, step.chain),
+        Some(step) => writeln!(text, "  => {}, because of {} {}", report.answer, step.table, step.chain),
+        None if report.answer == Reply::Refused => {
+            writeln!(text, "  => {} by no rule of nftables: nobody listens where it went", report.answer)
+        }
         None => writeln!(text, "  => {}", report.answer),
     }
 }
@@ -114,6 +119,7 @@ fn live(report: &Report) -> Value {
         "answer": report.answer.to_string(),
         "steps": report.steps.iter().map(step).collect::<Vec<_>>(),
         "endedBy": report.ended_by().map(step),
+        "lastSeen": report.last_seen.map(|(from, to)| json!({"from": from.to_string(), "to": to.to_string()})),
         "connection": flow,
     })
 }

@@ -51,6 +51,8 @@ pub struct Report {
     pub answer: Reply,
     /// What the kernel did to it, in order.
     pub steps: Vec<Told>,
+    /// From where to where it was under way when a rule last saw it.
+    pub last_seen: Option<(SocketAddr, SocketAddr)>,
     /// The connection that resulted.
     pub flow: Option<Entry>,
 }
@@ -116,7 +118,7 @@ pub async fn send(probe: &Probe) -> Result<Report, Error> {
         Ok(sender) => sender,
         Err(error) => {
             let answer = Reply::Failed(error.to_string());
-            return Ok(Report { from: unspecified, answer, steps: Vec::new(), flow: None });
+            return Ok(Report { from: unspecified, answer, steps: Vec::new(), last_seen: None, flow: None });
         }
     };
     let from = sender.from()?;
@@ -130,7 +132,8 @@ pub async fn send(probe: &Probe) -> Result<Report, Error> {
     let mut batch = Batch::new();
     batch.delete_table(&table(from));
     connection.commit(batch, None)?;
-    Ok(Report { from, answer, steps, flow: flow(from, probe)? })
+    let last_seen = traced.iter().rev().find_map(|step| ends(&step.network, &step.transport));
+    Ok(Report { from, answer, steps, last_seen, flow: flow(from, probe)? })
 }
 
 fn namespace(name: &str) -> Result<Namespace, Error> {
@@ -242,6 +245,20 @@ fn matching(from: SocketAddr, probe: &Probe) -> Vec<Expr> {
     exprs.push(Expr::Immediate { dreg: REG, data: vec![1] });
     exprs.push(Expr::MetaSet { key: MetaKey::Nftrace, sreg: REG });
     exprs
+}
+
+/// From where to where a packet with such headers goes.
+fn ends(network: &[u8], transport: &[u8]) -> Option<(SocketAddr, SocketAddr)> {
+    let part = |from: usize, length: usize| network.get(from..from + length);
+    let v4 = |at| <[u8; 4]>::try_from(part(at, 4)?).ok().map(IpAddr::from);
+    let v6 = |at| <[u8; 16]>::try_from(part(at, 16)?).ok().map(IpAddr::from);
+    let (source, destination) = match network.first()? >> 4 {
+        4 => (v4(12)?, v4(16)?),
+        6 => (v6(8)?, v6(24)?),
+        _ => return None,
+    };
+    let port = |at: usize| transport.get(at..at + 2)?.try_into().ok().map(u16::from_be_bytes);
+    Some((SocketAddr::new(source, port(0)?), SocketAddr::new(destination, port(2)?)))
 }
 
 /// The connection the packet belongs to.

@@ -93,6 +93,7 @@ fn a_packet_others_drop_names_them() {
         let report = probe("10.96.0.10:53", Protocol::Udp, Some(lab.client()));
         check_end(&report, Some("inet wall in"));
         assert_eq!(report.ended_by().unwrap().what, "rule 2 of 2 (no DNS here) drops it");
+        assert_eq!(report.last_seen.unwrap().1, SocketAddr::new(ENDPOINTS[A][0].parse().unwrap(), PORT));
         tool("nft", &["add table ip raw"]);
         tool("nft", &["add chain ip raw pre { type filter hook prerouting priority -300; policy drop; }"]);
         let report = probe("10.96.0.10:53", Protocol::Udp, Some(lab.client()));
