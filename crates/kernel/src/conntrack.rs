@@ -205,17 +205,18 @@ impl Wanted {
         const PROTOCOL: u32 = 1 << 3;
         let (address_flag, port_flag) = if self.source { (1 << 0, 1 << 4) } else { (1 << 1, 1 << 5) };
         let (v4, v6, port_kind) = if self.source { (1, 3, 2) } else { (2, 4, 3) };
-        // The kernel takes no port without a protocol.
+        // The kernel takes no port without a protocol. Of IPv6 addresses it hands out all but the one that is wanted (seen
+        // in 6.18), so we compare them.
         let port = self.port.filter(|_| protocol.is_some());
-        let flags =
-            [(self.address.is_some(), address_flag), (protocol.is_some(), PROTOCOL), (port.is_some(), port_flag)];
+        let address = self.address.filter(IpAddr::is_ipv4);
+        let flags = [(address.is_some(), address_flag), (protocol.is_some(), PROTOCOL), (port.is_some(), port_flag)];
         let flags: u32 = flags.iter().filter(|(wanted, _)| *wanted).map(|(_, flag)| flag).sum();
         // Answers have the protocol of what they answer.
         if flags == 0 || self.source && flags == PROTOCOL {
             return 0;
         }
         w.nest(kind, |w| {
-            w.nest(1, |w| self.address.into_iter().for_each(|address| put_address(w, v4, v6, address)));
+            w.nest(1, |w| address.into_iter().for_each(|address| put_address(w, v4, v6, address)));
             w.nest(2, |w| {
                 protocol.into_iter().for_each(|protocol| w.u8(1, protocol));
                 port.into_iter().for_each(|port| w.u16_be(port_kind, port));

@@ -10,6 +10,8 @@ mod follow;
 pub mod health;
 mod http;
 mod iptables;
+#[cfg(test)]
+mod lab;
 mod metrics;
 mod modes;
 mod nftables;
@@ -18,6 +20,7 @@ mod report;
 mod settings;
 pub mod status;
 pub mod sysctls;
+pub mod trace;
 pub mod userspace;
 mod worker;
 
