@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-use crate::config::{ControlFlags, Flags};
+use crate::config::{ControlFlags, Flags, ProxyFlags};
 
 /// Kubernetes Services on plain machines: one binary, no containers.
 #[derive(Debug, Parser)]
@@ -25,6 +25,11 @@ pub(crate) enum Command {
     /// Run controllers against a cluster: EndpointSlices, Endpoints, namespaces, garbage collection
     #[command(args_override_self = true)]
     Control(Box<ControlFlags>),
+    /// Serve a cluster's Services on this machine, as kube-proxy does and with its options
+    #[command(args_override_self = true)]
+    Proxy(Box<ProxyFlags>),
+    /// Remove everything Fairlead put into this machine's kernel
+    Cleanup,
     /// Copy the store of a data directory into a file
     Backup {
         /// Where the copy goes

@@ -18,10 +18,13 @@ use tracing_subscriber::filter::LevelFilter;
 use crate::gates::{Gates, switch};
 pub(crate) use control::{Control, ControlFlags, LEASE};
 pub(crate) use flags::{Flags, Text};
+pub(crate) use proxy::{Objects, Proxy, ProxyFlags, Task};
 
 mod admission;
 mod control;
 mod flags;
+#[allow(dead_code)]
+mod proxy;
 #[cfg(test)]
 mod tests;
 mod value;

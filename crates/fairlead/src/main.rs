@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::Parser;
 
 use cli::{Cli, Command};
-use config::{Control, Environment, Role};
+use config::{Control, Environment, Proxy, Role};
 
 mod cli;
 mod config;
@@ -39,6 +39,12 @@ fn run(cli: Cli) -> anyhow::Result<()> {
             logs::start(control.log_format, control.log_level);
             threads()?.block_on(wire::control::run(control))
         }
+        Command::Proxy(flags) => {
+            let proxy = Proxy::resolve(&flags)?;
+            logs::start(proxy.log_format, proxy.log_level);
+            threads()?.block_on(wire::proxy::run(proxy))
+        }
+        Command::Cleanup => wire::proxy::cleanup(),
         Command::Backup { file, flags } => {
             let config = config::load(*flags, Role::Server, &environment)?;
             threads()?.block_on(wire::backup(&config, &file))

@@ -28,6 +28,7 @@ use identity::Identity;
 mod client;
 pub(crate) mod control;
 mod identity;
+pub(crate) mod proxy;
 mod store;
 #[cfg(test)]
 mod tests;

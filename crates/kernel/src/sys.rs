@@ -8,6 +8,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 use std::time::Duration;
 
+pub(crate) mod relay;
+
 /// A netlink socket bound to a port of the kernel's choice, and that port.
 pub(crate) fn netlink_socket(protocol: c_int) -> io::Result<(OwnedFd, u32)> {
     // SAFETY: no pointers are passed.

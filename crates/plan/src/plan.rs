@@ -165,6 +165,11 @@ impl Actions {
         Actions(Source::ALL.map(rule))
     }
 
+    /// With each changed by a rule: for modes that cannot do all of it.
+    pub fn map(self, rule: impl Fn(Action) -> Action) -> Actions {
+        Actions(self.0.map(rule))
+    }
+
     /// With their sources.
     pub fn iter(&self) -> impl Iterator<Item = (Source, Action)> {
         Source::ALL.into_iter().zip(self.0)

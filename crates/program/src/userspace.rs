@@ -2,7 +2,7 @@
 //! nftables in which each pool has one endpoint, the process ([`crate::nft::Nft::with_portals`]).
 //!
 //! One after the other, by weight; a client that stays goes where it was; when an endpoint does not answer, to the next. There
-//! is no SCTP here: what is sent to such a port goes its way.
+//! is no SCTP here: what is sent to such a port is refused.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -49,14 +49,16 @@ impl Balancer {
         for delta in change.pools.iter().filter(|delta| serves(&delta.key)) {
             match &delta.new {
                 Some(pool) => self.set(pool),
-                None => {
-                    self.pools.remove(&delta.key);
-                    let port = &delta.key.port;
-                    if !self.pools.keys().any(|key| key.port == *port) {
-                        self.clients.remove(port);
-                    }
-                }
+                None => self.remove(&delta.key),
             }
+        }
+    }
+
+    /// Takes a pool away; with the last one of a port, what is remembered of its clients.
+    pub fn remove(&mut self, key: &PoolKey) {
+        self.pools.remove(key);
+        if !self.pools.keys().any(|other| other.port == key.port) {
+            self.clients.remove(&key.port);
         }
     }
 

@@ -125,13 +125,23 @@ impl Connection {
 
     /// The elements of a set, with what they counted; in no order.
     pub fn elements(&mut self, table: &Table, set: &str) -> Result<Vec<Element>, Error> {
+        self.read_elements(table, set, |elements| elements).map(|parts| parts.into_iter().flatten().collect())
+    }
+
+    /// The elements of a set as something else, by the handful: who needs little of each never holds them all.
+    pub fn read_elements<T>(
+        &mut self,
+        table: &Table,
+        set: &str,
+        mut read: impl FnMut(Vec<Element>) -> T,
+    ) -> Result<Vec<T>, Error> {
         let body = |w: &mut Writer| {
             w.text(1, &table.name);
             w.text(2, set);
         };
-        let parts = self
-            .dump("elements", kind::GET_ELEMENT, table.family, &body, |message| Ok(Some(decode::elements(message))))?;
-        Ok(parts.into_iter().flatten().collect())
+        self.dump("elements", kind::GET_ELEMENT, table.family, &body, |message| {
+            Ok(Some(read(decode::elements(message))))
+        })
     }
 
     /// The counters with names of a table.

@@ -27,7 +27,8 @@ const BEFORE_IPVS: i32 = -105;
 
 /// Chains, in an order in which each only names those before it.
 pub(crate) fn chains(node: &Node, family: Family, marks: Marks) -> Vec<Chain> {
-    let parts = layout::Layout { node, rules: Rules { family }, masquerade_mark: marks.masquerade() };
+    let setup = layout::Setup { masquerade_mark: marks.masquerade(), portals: false };
+    let parts = layout::Layout { node, rules: Rules { family }, setup };
     let layout = Layout { parts, marks };
     let mut chains = vec![chain("reject", layout::reject()), chain("masquerade", vec![layout.masquerade()])];
     let marking = Way::all().filter_map(|way| layout.marking(way));

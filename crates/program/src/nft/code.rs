@@ -105,6 +105,11 @@ pub(crate) fn guard(frontend: &Frontend) -> Option<u32> {
     (guard != 0).then_some(guard)
 }
 
+/// What a frontend that refuses everybody leads to.
+pub(crate) fn refuse_all() -> u32 {
+    Source::ALL.map(|source| Refusal::Reject.bits(source)).iter().sum()
+}
+
 /// Whether a frontend forwards at all.
 pub(crate) fn forwards(actions: &Actions) -> bool {
     actions.uses(Scope::Cluster) || actions.uses(Scope::Local)

@@ -27,16 +27,26 @@ pub(crate) const BEFORE_NAT: i32 = -110;
 const DSTNAT: i32 = -100;
 pub(crate) const SRCNAT: i32 = 100;
 
+/// What decides how chains look, beside the Node.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Setup {
+    pub(crate) masquerade_mark: u32,
+    /// Whether a process of the Node serves pools.
+    pub(crate) portals: bool,
+}
+
 /// Chains, in an order in which each only names those before it.
-pub(crate) fn chains(node: &Node, family: Family, masquerade_mark: u32) -> Vec<Chain> {
-    let layout = Layout { node, rules: Rules { family }, masquerade_mark };
+pub(crate) fn chains(node: &Node, family: Family, setup: Setup) -> Vec<Chain> {
+    let layout = Layout { node, rules: Rules { family }, setup };
     let mut chains = vec![chain("reject", reject())];
     let spread = |via, scope| layout.rules.spread(Place { via, scope });
     // What is addressed by an address never gets past the rule for that.
     for (scope, [name, marked]) in
         [(Scope::Cluster, ["spread", "mark"]), (Scope::Local, ["spread-local", "mark-local"])]
     {
-        chains.push(chain(name, Via::ALL.map(|via| spread(via, scope)).into()));
+        let mut rules: Vec<Rule> = Via::ALL.map(|via| spread(via, scope)).into();
+        rules.push(rule("", [Expr::Verdict(Verdict::Drop)]));
+        chains.push(chain(name, rules));
         chains.push(chain(marked, vec![layout.mark(name)]));
     }
     chains.extend(Place::ALL.map(|place| chain(place.overflow(), layout.rules.overflow(place))));
@@ -74,7 +84,7 @@ pub(crate) fn elements(node: &Node, family: Family) -> Vec<(&'static str, Vec<El
 pub(crate) struct Layout<'a> {
     pub(crate) node: &'a Node,
     pub(crate) rules: Rules,
-    pub(crate) masquerade_mark: u32,
+    pub(crate) setup: Setup,
 }
 
 impl Layout<'_> {
@@ -83,7 +93,7 @@ impl Layout<'_> {
         let base = |name: &'static str, base, rules| Chain { name: name.into(), base: Some(base), rules };
         let mut incoming = Vec::new();
         incoming.extend(self.loopback());
-        incoming.push(first_packets("guards"));
+        incoming.push(self.first_incoming());
         vec![
             base("filter-prerouting", at(ChainType::Filter, Hook::Prerouting, BEFORE_NAT), incoming),
             base("filter-output", at(ChainType::Filter, Hook::Output, BEFORE_NAT), vec![first_packets("guards")]),
@@ -91,6 +101,18 @@ impl Layout<'_> {
             base("nat-output", at(ChainType::Nat, Hook::Output, DSTNAT), vec![rule("", [go("services")])]),
             base("nat-postrouting", at(ChainType::Nat, Hook::Postrouting, SRCNAT), self.masquerade()),
         ]
+    }
+
+    /// What a process of the Node sends to a portal comes in again by `lo`, translated by then: it was guarded on its way out.
+    fn first_incoming(&self) -> Rule {
+        if !self.setup.portals {
+            return first_packets("guards");
+        }
+        let mut exprs = flag(CtKey::State, CT_NEW).to_vec();
+        let translated = flag(CtKey::Status, CT_DNAT);
+        let untranslated = Expr::Cmp { sreg: KEY, op: CmpOp::Equal, data: Key::new().number(0) };
+        exprs.extend(translated.into_iter().take(2).chain([untranslated, go("guards")]));
+        rule("", exprs)
     }
 
     /// Node ports on loopback addresses make the kernel route them: what comes from elsewhere must not profit.
@@ -213,7 +235,7 @@ impl Layout<'_> {
 
     /// Marks a packet for [`Layout::masquerade`], by one bit that is ours.
     fn mark(&self, then: &'static str) -> Rule {
-        let mark = self.masquerade_mark;
+        let mark = self.setup.masquerade_mark;
         let set = [
             Expr::Meta { key: MetaKey::Mark, dreg: KEY },
             bits(KEY, KEY, !mark, mark),
@@ -224,7 +246,7 @@ impl Layout<'_> {
     }
 
     fn masquerade(&self) -> Vec<Rule> {
-        let mark = self.masquerade_mark;
+        let mark = self.setup.masquerade_mark;
         let marked = [
             Expr::Meta { key: MetaKey::Mark, dreg: KEY },
             bits(KEY, KEY, mark, 0),

@@ -6,7 +6,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use fairlead_plan::{
-    Delta, Endpoint, Family, Frontend, FrontendKey, Node, Plan, PlanChange, Pool, PoolKey, Scope, family_of,
+    Action, Delta, Endpoint, Family, Frontend, FrontendKey, Node, Plan, PlanChange, Pool, PoolKey, PortKey, Protocol,
+    Scope, family_of,
 };
 use ipnet::IpNet;
 
@@ -44,7 +45,8 @@ pub struct Nft {
     families: BTreeMap<Family, State>,
 }
 
-/// Where a process of the Node serves pools, which then have no other endpoint: mode userspace.
+/// Where a process of the Node serves pools, which then have no other endpoint: mode userspace. Who sends there without having
+/// been led there is refused, and so is SCTP.
 pub type Portals = HashMap<PoolKey, SocketAddr>;
 
 /// A pool as packets see it. `None`: nobody serves it.
@@ -57,10 +59,24 @@ fn seen<'a>(pool: &'a Pool, portals: Option<&Portals>) -> Option<Cow<'a, Pool>> 
     Some(Cow::Owned(Pool { key: pool.key.clone(), endpoints: [portal].into(), affinity: None }))
 }
 
+/// A frontend as packets see it: what processes of the Node cannot serve is refused.
+fn served(frontend: &Arc<Frontend>, portals: Option<&Portals>) -> Arc<Frontend> {
+    if portals.is_none() || frontend.key.protocol() != Protocol::Sctp {
+        return frontend.clone();
+    }
+    let actions = frontend.actions.map(|action| match action {
+        Action::Forward { .. } => Action::Reject,
+        other => other,
+    });
+    Arc::new(Frontend { actions, ..Frontend::clone(frontend) })
+}
+
 /// One table.
 #[derive(Debug, Default)]
 struct State {
     ports: Ports,
+    /// Portals nobody may use directly.
+    portals: Portals,
     /// How many elements there are.
     sizes: Sizes,
     /// How many there may be.
@@ -160,6 +176,7 @@ impl Nft {
             self.families.remove(family);
             ops.push(Op::DeleteTable(*family));
         }
+        let setup = self.setup();
         for family in self.node.families.clone() {
             let Some(state) = self.families.get_mut(&family) else {
                 self.build(family, plan, None, &mut ops);
@@ -171,7 +188,7 @@ impl Nft {
             state.grow(&mut batch);
             if state.room.fits(&state.sizes) {
                 if before != self.node {
-                    change_layout(&before, &self.node, family, &self.options, &mut batch, &mut ops);
+                    change_layout(&before, &self.node, family, setup, &mut batch, &mut ops);
                 }
                 batch.into_ops(&mut ops);
             } else {
@@ -181,6 +198,10 @@ impl Nft {
             }
         }
         ops
+    }
+
+    fn setup(&self) -> layout::Setup {
+        layout::Setup { masquerade_mark: self.options.masquerade_mark, portals: self.portals.is_some() }
     }
 
     /// Makes a table.
@@ -198,7 +219,7 @@ impl Nft {
         batch.add_sizes(0, state.largest);
         ops.push(Op::AddTable(family));
         ops.extend(sets(family, &state.room).into_iter().map(|set| Op::AddSet(family, set)));
-        for chain in layout::chains(&self.node, family, self.options.masquerade_mark) {
+        for chain in layout::chains(&self.node, family, self.setup()) {
             add_chain(family, chain, ops);
         }
         for (set, elements) in layout::elements(&self.node, family) {
@@ -216,8 +237,15 @@ fn add_chain(family: Family, chain: Chain, ops: &mut Vec<Op>) {
 }
 
 /// What follows when the Node is another: rules that name it, and sets with its addresses and ranges.
-fn change_layout(before: &Node, after: &Node, family: Family, options: &Options, batch: &mut Batch, ops: &mut Vec<Op>) {
-    let chains = |node| layout::chains(node, family, options.masquerade_mark);
+fn change_layout(
+    before: &Node,
+    after: &Node,
+    family: Family,
+    setup: layout::Setup,
+    batch: &mut Batch,
+    ops: &mut Vec<Op>,
+) {
+    let chains = |node| layout::chains(node, family, setup);
     for (old, new) in chains(before).into_iter().zip(chains(after)) {
         if old.rules != new.rules {
             ops.push(Op::FlushChain(family, new.name.clone()));
@@ -234,14 +262,16 @@ fn change_layout(before: &Node, after: &Node, family: Family, options: &Options,
 impl State {
     /// Gives ports the numbers they had.
     fn reserve(&mut self, family: Family, plan: &Plan, known: &Known) {
-        // What the kernel says may be anything: numbers far beyond what is needed are not taken over.
-        let end = u32::try_from(known.frontends.len() * 4).unwrap_or(u32::MAX).saturating_add(1 << 10).min(code::PORT);
+        // What the kernel says may be anything: two ports with one number are not both taken over.
+        let mut owners: HashMap<u32, &PortKey> = HashMap::new();
         for frontend in plan.frontends().filter(|frontend| frontend.key.family() == family) {
             let number = known.frontends.get(&code::frontend_key(&frontend.key));
             let forwards = code::forwards(&frontend.actions);
             if let Some(number) = number.filter(|_| forwards) {
-                let members = known.members.get(number).map_or(&[][..], Vec::as_slice);
-                self.ports.reserve(&frontend.port, *number, members, end);
+                if *owners.entry(*number).or_insert(&frontend.port) == &frontend.port {
+                    let members = known.members.get(number).map_or(&[][..], Vec::as_slice);
+                    self.ports.reserve(&frontend.port, *number, members);
+                }
             }
         }
     }
@@ -255,15 +285,17 @@ impl State {
                 let pool = pool.filter(|pool| !self.ports.has(&pool.key));
                 if let Some(pool) = pool.and_then(|pool| seen(pool, portals)) {
                     self.ports.set(&pool.key, None, Some(&pool), batch);
+                    self.guard_portal(&pool.key, portals, batch);
                 }
             }
-            self.set_frontend(None, Some(frontend), batch);
+            self.set_frontend(None, Some(&served(frontend, portals)), batch);
         }
         let mut rest: Vec<_> = plan.pools().filter(|pool| pool.key.port.family == family).collect();
         rest.retain(|pool| !self.ports.has(&pool.key));
         rest.sort_unstable_by(|one, other| one.key.cmp(&other.key));
         for pool in rest.into_iter().filter_map(|pool| seen(pool, portals)) {
             self.ports.set(&pool.key, None, Some(&pool), batch);
+            self.guard_portal(&pool.key, portals, batch);
         }
         let ours = plan.cluster_ips().iter().filter(|ip| family_of(**ip) == family);
         ours.for_each(|ip| batch.add("cluster-ips", Element::new(Key::new().ip(*ip))));
@@ -279,22 +311,49 @@ impl State {
     }
 
     fn change(&mut self, family: Family, change: &PlanChange, portals: Option<&Portals>, batch: &mut Batch) {
-        let frontends = || change.frontends.iter().filter(|delta| delta.key.family() == family);
+        let served = |frontend: &Arc<Frontend>| served(frontend, portals);
+        let changed = change.frontends.iter().filter(|delta| delta.key.family() == family);
+        let frontends: Vec<_> = changed
+            .map(|delta| Delta {
+                key: delta.key,
+                old: delta.old.as_ref().map(served),
+                new: delta.new.as_ref().map(served),
+            })
+            .collect();
         // What they led to, before numbers change hands.
-        let before: Vec<_> = frontends().map(|delta| self.lead(delta.old.as_deref())).collect();
+        let before: Vec<_> = frontends.iter().map(|delta| self.lead(delta.old.as_deref())).collect();
         let pools = || change.pools.iter().filter(|delta| delta.key.port.family == family);
         pools().for_each(|delta: &Delta<PoolKey, Arc<Pool>>| {
             let new = delta.new.as_deref().and_then(|pool| seen(pool, portals));
             let old = delta.old.as_deref().filter(|_| portals.is_none());
             self.ports.set(&delta.key, old, new.as_deref(), batch);
+            let portals = if new.is_some() { portals } else { None };
+            self.guard_portal(&delta.key, portals, batch);
         });
         pools().for_each(|delta| self.ports.tidy(&delta.key.port));
-        for (delta, before) in frontends().zip(before) {
+        for (delta, before) in frontends.iter().zip(before) {
             self.change_frontend(delta, before, batch);
         }
         for delta in change.cluster_ips.iter().filter(|delta| family_of(delta.key) == family) {
             let element = |_: &()| Element::new(Key::new().ip(delta.key));
             batch.change("cluster-ips", delta.old.as_ref().map(element), delta.new.as_ref().map(element));
+        }
+    }
+
+    /// Makes a pool's portal an address at which everybody is refused. It is not the address packets have that are led there.
+    fn guard_portal(&mut self, key: &PoolKey, portals: Option<&Portals>, batch: &mut Batch) {
+        let new = portals.and_then(|portals| portals.get(key)).copied();
+        let old = match new {
+            Some(new) => self.portals.insert(key.clone(), new),
+            None => self.portals.remove(key),
+        };
+        let element = |at: SocketAddr, value: u32| {
+            let protocol = key.port.protocol;
+            let key = FrontendKey::Address { ip: at.ip(), protocol, port: at.port() };
+            Element::data(code::frontend_key(&key), Key::new().number(value))
+        };
+        for (map, value) in [("frontends", code::GUARDED), ("guarded", code::refuse_all())] {
+            batch.change(map, old.map(|at| element(at, value)), new.map(|at| element(at, value)));
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use fairlead_plan::{Packet, Plan, Protocol, Verdict, decide};
+use fairlead_plan::{Ingress, Packet, Plan, Protocol, RejectWith, Verdict, decide, family_of};
 use fairlead_program::nft::{Nft, Options, Portals, Program};
 use fairlead_program::userspace::{outcome, serves};
 use fairlead_program::{Outcome, agree};
@@ -47,6 +47,9 @@ fn packets_meet_what_the_plan_says_after_every_change() {
                 let portals = nft.portals().expect("it has portals");
                 check(cluster.planner.plan(), &program, portals, &packet, &mut met);
             }
+            for (key, at) in nft.portals().expect("it has portals") {
+                check_guarded(cluster.planner.plan(), &program, key.port.protocol, *at);
+            }
         }
     }
     let pairs: usize = met.values().sum();
@@ -59,10 +62,28 @@ fn check(plan: &Plan, program: &Program, portals: &Portals, packet: &Packet, met
     *met.entry(kind(&decision)).or_default() += 1;
     match &mut decision.verdict {
         Verdict::Dnat(_) if packet.protocol == Protocol::Sctp => {
-            return assert_eq!(done, Outcome::Passes, "{packet:?}: there is no SCTP here");
+            let refused = Outcome::Rejects(RejectWith::PortUnreachable);
+            return assert_eq!(done, refused, "{packet:?}: there is no SCTP here");
         }
         Verdict::Dnat(dnat) => dnat.candidates.iter_mut().for_each(|candidate| candidate.snat = true),
         _ => {}
     }
     agree(&decision, &done).unwrap_or_else(|error| panic!("{packet:?}\n{decision}\n{error}"));
+}
+
+/// Who was not led to a portal is refused there, wherever it is.
+fn check_guarded(plan: &Plan, program: &Program, protocol: Protocol, at: SocketAddr) {
+    if !plan.node().families.contains(&family_of(at.ip())) {
+        return;
+    }
+    let (outside, node) = match at.is_ipv4() {
+        true => ("198.51.100.10", "172.30.0.11"),
+        false => ("fd98::10", "fd30::11"),
+    };
+    for (src, from) in [(outside, Ingress::Interface("eth0".to_owned())), (node, Ingress::Output)] {
+        let src = src.parse().expect("an address");
+        let packet = Packet { src, dst: at.ip(), port: at.port(), protocol, from };
+        let done = outcome(program, &Portals::default(), |_| None, plan.node(), &packet);
+        assert!(matches!(done, Outcome::Rejects(_)), "{packet:?}: {done:?}");
+    }
 }

@@ -1,0 +1,59 @@
+//! The node proxy, wherever its objects come from: a cluster that a kubeconfig names, files, or the server of this process.
+
+use std::io::Write;
+
+use anyhow::{Context, anyhow};
+use fairlead_cluster::Cluster;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::{Objects, Proxy, Task};
+
+/// Does what the options say.
+pub(crate) async fn run(proxy: Proxy) -> anyhow::Result<()> {
+    for warning in &proxy.warnings {
+        tracing::warn!("{warning}");
+    }
+    match proxy.task {
+        Task::Run => {}
+        Task::Cleanup => return cleanup(),
+        Task::Init => return Ok(()),
+        Task::WriteConfig(file, text) => {
+            return std::fs::write(&file, text).with_context(|| format!("--write-config-to: {}", file.display()));
+        }
+        Task::Version => return Ok(writeln!(std::io::stdout(), "fairlead {}", env!("CARGO_PKG_VERSION"))?),
+    }
+    let stop = CancellationToken::new();
+    super::stop_on_signal(stop.clone())?;
+    let cluster = open(&proxy.objects).await?;
+    Ok(fairlead_proxy::run(cluster, proxy.settings, stop).await?)
+}
+
+/// The door to where objects are.
+async fn open(objects: &Objects) -> anyhow::Result<Cluster> {
+    match objects {
+        Objects::Cluster { kubeconfig, .. } => {
+            // The error tells its causes itself.
+            Cluster::connect(kubeconfig.as_deref()).await.map_err(|error| anyhow!("--kubeconfig: {error}"))
+        }
+        Objects::Manifests(path) => {
+            let (cluster, skipped) = Cluster::from_manifests(path).map_err(|error| anyhow!("--manifests: {error}"))?;
+            for one in skipped {
+                tracing::warn!("--manifests: {}: {} {} is of no kind known here", one.file, one.kind, one.name);
+            }
+            Ok(cluster)
+        }
+    }
+}
+
+/// Removes everything of ours from the kernel, and says what that was.
+pub(crate) fn cleanup() -> anyhow::Result<()> {
+    let removed = fairlead_proxy::cleanup().context("cleaning up")?;
+    let mut out = std::io::stdout();
+    if removed.is_empty() {
+        writeln!(out, "Nothing of Fairlead is in this machine's kernel.")?;
+    }
+    for one in removed {
+        writeln!(out, "removed {one}")?;
+    }
+    Ok(())
+}

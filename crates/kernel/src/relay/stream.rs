@@ -1,0 +1,54 @@
+//! TCP connections that never wait.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+
+use crate::sys;
+use crate::sys::relay as calls;
+
+/// How many connections may wait to be accepted; the kernel has a limit of its own (`net.core.somaxconn`).
+const BACKLOG: i32 = 4096;
+
+/// Listens. With port 0 the kernel chooses one. What is accepted sends at once what is written to it, and asks now and then
+/// whether the other side is still there.
+pub fn listen(at: SocketAddr) -> io::Result<TcpListener> {
+    let socket = calls::socket(at, libc::SOCK_STREAM)?;
+    sys::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
+    if at.is_ipv6() {
+        sys::set_option(socket.as_fd(), libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)?;
+    }
+    // Accepted sockets take these over, which spares two calls for each.
+    set_manners(&socket)?;
+    calls::bind(socket.as_fd(), at)?;
+    calls::listen(socket.as_fd(), BACKLOG)?;
+    Ok(TcpListener::from(socket))
+}
+
+/// Takes a connection that waits; `None`: none does.
+pub fn accept(listener: &TcpListener) -> io::Result<Option<(TcpStream, SocketAddr)>> {
+    match calls::accept(listener.as_fd()) {
+        Ok((connection, from)) => Ok(Some((TcpStream::from(connection), from))),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Begins to connect. It is connected, or has failed, when it can be written to.
+pub fn connect(to: SocketAddr) -> io::Result<TcpStream> {
+    let socket = calls::socket(to, libc::SOCK_STREAM)?;
+    set_manners(&socket)?;
+    calls::connect(socket.as_fd(), to)?;
+    Ok(TcpStream::from(socket))
+}
+
+/// Ends a connection so that the other side sees that it broke.
+pub fn reset(connection: TcpStream) {
+    // If it fails the connection ends all the same, in the ordinary way.
+    let _ = calls::reset_on_close(connection.as_fd());
+}
+
+fn set_manners(socket: &impl AsFd) -> io::Result<()> {
+    sys::set_option(socket.as_fd(), libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
+    sys::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)
+}

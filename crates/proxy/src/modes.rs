@@ -1,0 +1,56 @@
+//! Which mode runs: the one asked for, or, if the kernel cannot do that, the next best, saying so.
+
+use std::time::Duration;
+
+use fairlead_program::{iptables as ipt, nft};
+
+use crate::iptables::Iptables;
+use crate::nftables::Nftables;
+use crate::{Dataplane, Error, Mode, Settings};
+
+/// How long changes are gathered in modes in which each costs the run of a program.
+const GATHERED: Duration = Duration::from_secs(1);
+
+/// A mode that runs, and why it is not the one asked for.
+pub(crate) struct Chosen {
+    pub(crate) dataplane: Box<dyn Dataplane>,
+    pub(crate) fallback: Option<String>,
+}
+
+/// Opens the mode the settings ask for. IPVS that is not there falls back to iptables; without a wish, nftables does.
+pub(crate) fn open(settings: &Settings) -> Result<Chosen, Error> {
+    let (wanted, next) = match settings.mode {
+        None => (Mode::Nftables, Some(Mode::Iptables)),
+        Some(Mode::Ipvs) => (Mode::Ipvs, Some(Mode::Iptables)),
+        Some(mode) => (mode, None),
+    };
+    match (one(wanted, settings), next) {
+        (Ok(dataplane), _) => Ok(Chosen { dataplane, fallback: None }),
+        (Err(error), None) => Err(error),
+        (Err(error), Some(next)) => {
+            let why = format!("mode {wanted} cannot be used here ({error}): using mode {next} instead");
+            Ok(Chosen { dataplane: one(next, settings)?, fallback: Some(why) })
+        }
+    }
+}
+
+fn one(mode: Mode, settings: &Settings) -> Result<Box<dyn Dataplane>, Error> {
+    let masquerade_mark = 1 << settings.masquerade_bit;
+    let thorough = settings.sync_period;
+    match mode {
+        Mode::Nftables => Ok(Box::new(Nftables::open(nft::Options { masquerade_mark }, thorough)?)),
+        Mode::Iptables => {
+            let options = ipt::Options { masquerade_mark, drop_invalid: !settings.conntrack.tcp_be_liberal };
+            Ok(Box::new(Iptables::open(options, thorough)?))
+        }
+        Mode::Ipvs | Mode::Userspace => Err(Error::Missing(format!("mode {mode} is not there yet"))),
+    }
+}
+
+/// The least time between two changes of the kernel.
+pub(crate) fn pause(settings: &Settings, mode: Mode) -> Duration {
+    settings.min_sync_period.unwrap_or(match mode {
+        Mode::Iptables => GATHERED,
+        _ => Duration::ZERO,
+    })
+}

@@ -1,0 +1,217 @@
+//! The thread that owns the plan and the kernel's copy of it: takes changes as they come, and looks after the kernel when none
+//! do. Everything here may block; nothing else in the proxy does.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use fairlead_plan::{Change, PlanChange, Planner};
+
+use crate::node::Addresses;
+use crate::{Counters, Dataplane, Error};
+
+/// How often the kernel is looked at briefly.
+const GLANCE: Duration = Duration::from_secs(1);
+/// After a failure: how long until the next attempt, at first and at most.
+const RETRY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
+/// How many batches may wait. What does not fit waits in the mirror, which holds each object once.
+pub(crate) const QUEUE: usize = 4;
+
+/// What there is to do.
+pub(crate) enum Work {
+    /// Objects changed.
+    Changes(Batch),
+    /// Somebody asks what was counted.
+    Counters(tokio::sync::oneshot::Sender<Counters>),
+}
+
+/// Changes that arrived together.
+pub(crate) struct Batch {
+    pub(crate) changes: Vec<Change>,
+    pub(crate) stamp: Stamp,
+}
+
+/// Where changes come from, for those who wait for them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stamp {
+    /// When they arrived.
+    pub(crate) arrived: Instant,
+    /// The newest revision they show.
+    pub(crate) revision: u64,
+    /// How many Services and EndpointSlices changed.
+    pub(crate) services: usize,
+    pub(crate) slices: usize,
+    /// When the oldest of the endpoint changes was asked for, in milliseconds since the epoch.
+    pub(crate) triggered: Option<i64>,
+}
+
+/// Who wants to know what happens here.
+pub(crate) trait Watcher: Send + Sync {
+    /// Changes are in the kernel, after so long.
+    fn programmed(&self, stamps: &[Stamp], change: &PlanChange, took: Duration, full: bool);
+    /// They are not.
+    fn failed(&self, error: &Error);
+    /// The kernel was not as we left it, and is mended now.
+    fn repaired(&self, what: &str);
+}
+
+/// The thread's state.
+pub(crate) struct Worker {
+    pub(crate) planner: Planner,
+    pub(crate) dataplane: Box<dyn Dataplane>,
+    pub(crate) addresses: Addresses,
+    pub(crate) watcher: Arc<dyn Watcher>,
+    /// The least time between two changes of the kernel.
+    pub(crate) pause: Duration,
+    /// How often everything is looked at.
+    pub(crate) sync_period: Duration,
+}
+
+/// When to do what.
+struct Clock {
+    glance: Instant,
+    full: Instant,
+    flows: Option<Instant>,
+    /// When to try again what failed, and how long to wait after that.
+    retry: Option<(Instant, Duration)>,
+    /// The kernel may be changed again.
+    free: Instant,
+}
+
+impl Worker {
+    /// Works until nobody can send work any more.
+    pub(crate) fn run(mut self, work: &Receiver<Work>) {
+        let now = Instant::now();
+        // Nothing is loaded yet: the first changes load everything.
+        let retry = Some((now + RETRY.1, RETRY.0));
+        let mut clock = Clock { glance: now + GLANCE, full: now + self.sync_period, flows: None, retry, free: now };
+        loop {
+            if clock.next() <= Instant::now() {
+                self.look(&mut clock);
+            }
+            let wait = clock.next().saturating_duration_since(Instant::now());
+            match work.recv_timeout(wait) {
+                Ok(Work::Changes(batch)) => self.take(batch, work, &mut clock),
+                Ok(Work::Counters(answer)) => self.count(answer),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    /// Takes changes, and what else has come until the kernel may be changed again.
+    fn take(&mut self, batch: Batch, work: &Receiver<Work>, clock: &mut Clock) {
+        let (mut changes, mut stamps) = (batch.changes, vec![batch.stamp]);
+        loop {
+            let wait = clock.free.saturating_duration_since(Instant::now());
+            match work.recv_timeout(wait) {
+                Ok(Work::Changes(more)) => {
+                    changes.extend(more.changes);
+                    stamps.push(more.stamp);
+                }
+                Ok(Work::Counters(answer)) => self.count(answer),
+                Err(_) => break,
+            }
+        }
+        for change in &mut changes {
+            if let Change::Node(node) = change {
+                **node = self.addresses.complete((**node).clone());
+            }
+        }
+        let change = self.planner.apply(changes);
+        self.program(&change, &stamps, clock);
+    }
+
+    fn program(&mut self, change: &PlanChange, stamps: &[Stamp], clock: &mut Clock) {
+        let began = Instant::now();
+        let mut full = clock.retry.is_some();
+        let mut done = match full {
+            true => self.dataplane.load(self.planner.plan()),
+            false => self.dataplane.apply(self.planner.plan(), change),
+        };
+        if let (Err(error), false) = (&done, full) {
+            tracing::warn!(%error, "a change did not get into the kernel; loading everything");
+            self.watcher.failed(error);
+            full = true;
+            done = self.dataplane.load(self.planner.plan());
+        }
+        clock.free = Instant::now() + self.pause;
+        match done {
+            Ok(()) => {
+                clock.retry = None;
+                self.watcher.programmed(stamps, change, began.elapsed(), full);
+            }
+            Err(error) => self.fail(&error, clock),
+        }
+    }
+
+    fn fail(&mut self, error: &Error, clock: &mut Clock) {
+        let wait = clock.retry.map_or(RETRY.0, |(_, wait)| (wait * 2).min(RETRY.1));
+        tracing::error!(%error, "the plan is not in the kernel; trying again in {wait:?}");
+        self.watcher.failed(error);
+        clock.retry = Some((Instant::now() + wait, wait));
+    }
+
+    /// Loads everything.
+    fn load(&mut self, clock: &mut Clock) {
+        let began = Instant::now();
+        match self.dataplane.load(self.planner.plan()) {
+            Ok(()) => {
+                clock.retry = None;
+                self.watcher.programmed(&[], &PlanChange::default(), began.elapsed(), true);
+            }
+            Err(error) => self.fail(&error, clock),
+        }
+    }
+
+    /// Nothing came: looks after what is there.
+    fn look(&mut self, clock: &mut Clock) {
+        let now = Instant::now();
+        if clock.retry.is_some_and(|(at, _)| at <= now) {
+            self.load(clock);
+        }
+        if clock.full <= now {
+            clock.full = now + self.sync_period;
+        }
+        if clock.glance <= now {
+            clock.glance = now + GLANCE;
+            self.glance(clock);
+        }
+    }
+
+    fn glance(&mut self, clock: &mut Clock) {
+        if let Some(node) = self.addresses.changed(self.planner.plan().node()) {
+            let change = self.planner.apply([Change::Node(Box::new(node))]);
+            self.program(&change, &[], clock);
+        }
+        if clock.retry.is_some() {
+            return;
+        }
+        match self.dataplane.drift(self.planner.plan()) {
+            Ok(None) => {}
+            Ok(Some(what)) => {
+                tracing::warn!(what, "somebody changed what is ours; putting it right");
+                self.load(clock);
+                if clock.retry.is_none() {
+                    self.watcher.repaired(&what);
+                }
+            }
+            Err(error) => tracing::warn!(%error, "cannot look at what is in the kernel"),
+        }
+    }
+
+    fn count(&mut self, answer: tokio::sync::oneshot::Sender<Counters>) {
+        match self.dataplane.counters(self.planner.plan()) {
+            // Who asked may have gone.
+            Ok(counters) => drop(answer.send(counters)),
+            Err(error) => tracing::warn!(%error, "cannot read what was counted"),
+        }
+    }
+}
+
+impl Clock {
+    fn next(&self) -> Instant {
+        let soon = [Some(self.glance), Some(self.full), self.flows, self.retry.map(|(at, _)| at)];
+        soon.into_iter().flatten().min().unwrap_or(self.glance)
+    }
+}
