@@ -82,6 +82,23 @@ pub struct Filter {
     pub protocol: Option<u8>,
     /// Only this zone.
     pub zone: Option<u16>,
+    /// Only IPv4, or only IPv6.
+    pub ipv6: Option<bool>,
+    /// Only what was first sent to this address.
+    pub destination: Option<IpAddr>,
+    /// Only what was first sent to this port; needs a protocol.
+    pub destination_port: Option<u16>,
+    /// Only what this address answers: where translation leads to.
+    pub answers_from: Option<IpAddr>,
+    /// Only what is answered from this port; needs a protocol.
+    pub answers_from_port: Option<u16>,
+}
+
+impl Filter {
+    fn takes(&self, ipv6: bool) -> bool {
+        let fits = |address: Option<IpAddr>| address.is_none_or(|address| address.is_ipv6() == ipv6);
+        self.ipv6.is_none_or(|wanted| wanted == ipv6) && fits(self.destination) && fits(self.answers_from)
+    }
 }
 
 /// A connection to connection tracking in the namespace it was opened in.
@@ -98,8 +115,13 @@ impl Conntrack {
 
     /// The entries of both families that pass the filter, in no order.
     pub fn entries(&mut self, filter: Filter) -> Result<Vec<Entry>, Error> {
-        let mut all = self.family(libc::AF_INET, filter)?;
-        all.append(&mut self.family(libc::AF_INET6, filter)?);
+        // The kernel filters one family at a time.
+        let mut all = Vec::new();
+        for (ipv6, family) in [(false, libc::AF_INET), (true, libc::AF_INET6)] {
+            if filter.takes(ipv6) {
+                all.append(&mut self.family(family, filter)?);
+            }
+        }
         Ok(all)
     }
 
@@ -145,33 +167,76 @@ impl Conntrack {
 }
 
 fn wanted(entry: &Entry, filter: Filter) -> bool {
-    filter.protocol.is_none_or(|protocol| entry.original.protocol == protocol)
+    let (original, reply) = (&entry.original, &entry.reply);
+    filter.protocol.is_none_or(|protocol| original.protocol == protocol)
         && filter.zone.is_none_or(|zone| entry.zone == zone)
+        && filter.destination.is_none_or(|address| original.destination == address)
+        && filter.destination_port.is_none_or(|port| original.destination_port == port)
+        && filter.answers_from.is_none_or(|address| reply.source == address)
+        && filter.answers_from_port.is_none_or(|port| reply.source_port == port)
 }
 
 fn put_filter(w: &mut Writer, filter: Filter) {
-    const PROTOCOL_FLAG: u32 = 8;
     if let Some(zone) = filter.zone {
         w.u16_be(ZONE, zone);
     }
-    if let Some(protocol) = filter.protocol {
-        w.nest(ORIGINAL, |w| w.nest(2, |w| w.u8(1, protocol)));
+    let original = Wanted { address: filter.destination, port: filter.destination_port, source: false };
+    let reply = Wanted { address: filter.answers_from, port: filter.answers_from_port, source: true };
+    let flags = [original.put(w, ORIGINAL, filter.protocol), reply.put(w, REPLY, filter.protocol)];
+    if flags != [0, 0] {
         w.nest(FILTER, |w| {
-            w.u32(1, PROTOCOL_FLAG);
-            w.u32(2, 0);
+            w.u32(1, flags[0]);
+            w.u32(2, flags[1]);
         });
+    }
+}
+
+/// What one side of a connection must be like.
+struct Wanted {
+    address: Option<IpAddr>,
+    port: Option<u16>,
+    /// Of its packets' source, not their destination.
+    source: bool,
+}
+
+impl Wanted {
+    /// Writes it; returns which parts the kernel is to compare.
+    fn put(&self, w: &mut Writer, kind: u16, protocol: Option<u8>) -> u32 {
+        const PROTOCOL: u32 = 1 << 3;
+        let (address_flag, port_flag) = if self.source { (1 << 0, 1 << 4) } else { (1 << 1, 1 << 5) };
+        let (v4, v6, port_kind) = if self.source { (1, 3, 2) } else { (2, 4, 3) };
+        // The kernel takes no port without a protocol.
+        let port = self.port.filter(|_| protocol.is_some());
+        let flags =
+            [(self.address.is_some(), address_flag), (protocol.is_some(), PROTOCOL), (port.is_some(), port_flag)];
+        let flags: u32 = flags.iter().filter(|(wanted, _)| *wanted).map(|(_, flag)| flag).sum();
+        // Answers have the protocol of what they answer.
+        if flags == 0 || self.source && flags == PROTOCOL {
+            return 0;
+        }
+        w.nest(kind, |w| {
+            w.nest(1, |w| self.address.into_iter().for_each(|address| put_address(w, v4, v6, address)));
+            w.nest(2, |w| {
+                protocol.into_iter().for_each(|protocol| w.u8(1, protocol));
+                port.into_iter().for_each(|port| w.u16_be(port_kind, port));
+            });
+        });
+        flags
+    }
+}
+
+fn put_address(w: &mut Writer, v4: u16, v6: u16, address: IpAddr) {
+    match address {
+        IpAddr::V4(address) => w.bytes(v4, &address.octets()),
+        IpAddr::V6(address) => w.bytes(v6, &address.octets()),
     }
 }
 
 fn put_tuple(w: &mut Writer, kind: u16, tuple: &Tuple) {
     w.nest(kind, |w| {
         w.nest(1, |w| {
-            for (v4, v6, address) in [(1, 3, tuple.source), (2, 4, tuple.destination)] {
-                match address {
-                    IpAddr::V4(address) => w.bytes(v4, &address.octets()),
-                    IpAddr::V6(address) => w.bytes(v6, &address.octets()),
-                }
-            }
+            put_address(w, 1, 3, tuple.source);
+            put_address(w, 2, 4, tuple.destination);
         });
         w.nest(2, |w| {
             w.u8(1, tuple.protocol);

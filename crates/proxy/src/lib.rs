@@ -3,6 +3,7 @@
 //! [`run`] follows the cluster and keeps one [`Dataplane`] up to date: a file for each mode. Beside it are the health ports
 //! that load balancers ask, metrics, the kernel's memory of flows, and [`cleanup`], which leaves nothing behind.
 
+pub mod conntrack;
 mod dataplane;
 mod error;
 mod follow;
@@ -27,6 +28,7 @@ pub use error::Error;
 pub use settings::{Conntrack, Detection, Ipvs, Mode, Settings, Userspace};
 pub use status::Pages;
 
+use conntrack::{Reconciled, Reconciler};
 use follow::Follower;
 use worker::{QUEUE, Stamp, Watcher, Work, Worker};
 
@@ -46,6 +48,7 @@ pub async fn run(cluster: Cluster, settings: Settings, stop: CancellationToken) 
     let worker = Worker {
         planner: Planner::new(Node::default()),
         dataplane: chosen.dataplane,
+        reconciler: Reconciler::new(),
         addresses: node::Addresses::open()?,
         watcher: Arc::new(Log),
         pause: modes::pause(&settings, mode),
@@ -86,6 +89,12 @@ impl Watcher for Log {
     fn failed(&self, _: &Error) {}
 
     fn repaired(&self, _: &str) {}
+
+    fn forgotten(&self, done: &Reconciled) {
+        if let Some(took) = done.took {
+            tracing::debug!(?done.deleted, ?took, "looked at the flows the kernel remembers");
+        }
+    }
 }
 
 /// Removes whatever this machine has of ours in its kernel, of any mode, and says what that was.

@@ -13,7 +13,7 @@ use fairlead_program::nft::{Known, Nft, Op, Options, clear};
 use crate::{Dataplane, Error, Mode};
 use ledger::Ledger;
 
-mod convert;
+pub(crate) mod convert;
 mod ledger;
 
 /// The map in which the kernel remembers clients.
@@ -43,7 +43,14 @@ struct Held {
 impl Nftables {
     /// Opens the way to the kernel's nftables in this thread's network namespace.
     pub(crate) fn open(options: Options, thorough: Duration) -> Result<Nftables, Error> {
-        Ok(Nftables { connection: Connection::open()?, options, thorough, held: None })
+        let mut connection = Connection::open()?;
+        // Whoever may do nothing and undo it may do something.
+        let trial = kernel::Table::new(kernel::Family::Ip, "fairlead-trial");
+        let mut batch = Batch::new();
+        batch.add_table(&trial);
+        batch.delete_table(&trial);
+        connection.commit(batch, None).map_err(|error| Error::Missing(format!("nftables cannot be used: {error}")))?;
+        Ok(Nftables { connection, options, thorough, held: None })
     }
 
     /// Makes a batch of steps and counts what is there after it.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use fairlead_plan::{Change, PlanChange, Planner};
 
+use crate::conntrack::{Reconciled, Reconciler};
 use crate::node::Addresses;
 use crate::{Counters, Dataplane, Error};
 
@@ -53,12 +54,15 @@ pub(crate) trait Watcher: Send + Sync {
     fn failed(&self, error: &Error);
     /// The kernel was not as we left it, and is mended now.
     fn repaired(&self, what: &str);
+    /// Flows were looked at, and some forgotten.
+    fn forgotten(&self, done: &Reconciled);
 }
 
 /// The thread's state.
 pub(crate) struct Worker {
     pub(crate) planner: Planner,
     pub(crate) dataplane: Box<dyn Dataplane>,
+    pub(crate) reconciler: Reconciler,
     pub(crate) addresses: Addresses,
     pub(crate) watcher: Arc<dyn Watcher>,
     /// The least time between two changes of the kernel.
@@ -140,6 +144,15 @@ impl Worker {
             Ok(()) => {
                 clock.retry = None;
                 self.watcher.programmed(stamps, change, began.elapsed(), full);
+                // What an earlier run left behind is in no change.
+                let done = match full {
+                    true => self
+                        .reconciler
+                        .change(self.planner.plan(), change)
+                        .and_then(|_| self.reconciler.full(self.planner.plan())),
+                    false => self.reconciler.change(self.planner.plan(), change),
+                };
+                self.forgotten(done, clock);
             }
             Err(error) => self.fail(&error, clock),
         }
@@ -172,6 +185,11 @@ impl Worker {
         }
         if clock.full <= now {
             clock.full = now + self.sync_period;
+            let done = self.reconciler.full(self.planner.plan());
+            self.forgotten(done, clock);
+        } else if clock.flows.is_some_and(|at| at <= now) {
+            let done = self.reconciler.look(self.planner.plan());
+            self.forgotten(done, clock);
         }
         if clock.glance <= now {
             clock.glance = now + GLANCE;
@@ -198,6 +216,14 @@ impl Worker {
             }
             Err(error) => tracing::warn!(%error, "cannot look at what is in the kernel"),
         }
+    }
+
+    fn forgotten(&mut self, done: Result<Reconciled, Error>, clock: &mut Clock) {
+        match done {
+            Ok(done) => self.watcher.forgotten(&done),
+            Err(error) => tracing::warn!(%error, "cannot read which flows the kernel remembers"),
+        }
+        clock.flows = self.reconciler.next_look().map(|wait| Instant::now() + wait);
     }
 
     fn count(&mut self, answer: tokio::sync::oneshot::Sender<Counters>) {

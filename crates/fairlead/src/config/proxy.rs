@@ -196,7 +196,7 @@ fn refuse(configuration: &Configuration, spot: impl Fn(&str) -> Option<Spot>) ->
     if mistakes.is_empty() { Ok(()) } else { bail!("{}", mistakes.join("; ")) }
 }
 
-fn node_name(said: &str) -> anyhow::Result<String> {
+pub(super) fn node_name(said: &str) -> anyhow::Result<String> {
     let machine = || std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = if said.is_empty() { machine() } else { said.to_owned() };
     let name = name.trim().to_lowercase();

@@ -1,12 +1,16 @@
 //! The node proxy, wherever its objects come from: a cluster that a kubeconfig names, files, or the server of this process.
 
 use std::io::Write;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use fairlead_cluster::Cluster;
+use fairlead_server::Server;
+use fairlead_server::auth::User;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{Objects, Proxy, Task};
+use crate::config::{Config, Objects, Proxy, Task};
 
 /// Does what the options say.
 pub(crate) async fn run(proxy: Proxy) -> anyhow::Result<()> {
@@ -26,6 +30,26 @@ pub(crate) async fn run(proxy: Proxy) -> anyhow::Result<()> {
     super::stop_on_signal(stop.clone())?;
     let cluster = open(&proxy.objects).await?;
     Ok(fairlead_proxy::run(cluster, proxy.settings, stop).await?)
+}
+
+/// Serves the Services of the server of this process. A machine on which that cannot be is still good for the API.
+pub(super) async fn beside(server: &Server, config: &Config, stop: CancellationToken) {
+    let Some(mut settings) = config.proxy.clone() else { return };
+    settings.topology_keys = config.gates.on("ServiceTopology");
+    if settings.node_ips.is_empty() {
+        let any = [IpAddr::from(Ipv4Addr::UNSPECIFIED), IpAddr::from(Ipv6Addr::UNSPECIFIED)];
+        settings.node_ips = any.into_iter().filter_map(super::outward).collect();
+    }
+    let user = User {
+        name: "system:kube-proxy".to_owned(),
+        groups: vec!["system:masters".to_owned(), "system:authenticated".to_owned()],
+        ..User::default()
+    };
+    let local = server.local(user);
+    let cluster = Cluster::new(local.clone(), Arc::new(local));
+    if let Err(error) = fairlead_proxy::run(cluster, settings, stop).await {
+        tracing::warn!("addresses of Services do not answer on this machine: {error}");
+    }
 }
 
 /// The door to where objects are.

@@ -53,6 +53,11 @@ impl Batch {
         self.put(table, kind::NEW_TABLE, flag::CREATE, |w| encode::table(w, table));
     }
 
+    /// Makes a table that only this connection may change, and that is gone when the connection ends, however it does.
+    pub fn add_owned_table(&mut self, table: &Table) {
+        self.put(table, kind::NEW_TABLE, flag::CREATE, |w| encode::owned_table(w, table));
+    }
+
     /// Deletes a table and all it holds; an error if it is not there.
     pub fn delete_table(&mut self, table: &Table) {
         self.put(table, kind::DEL_TABLE, 0, |w| w.text(1, &table.name));

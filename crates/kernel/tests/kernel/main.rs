@@ -11,3 +11,4 @@ mod link;
 mod netns;
 mod nft;
 mod sysctl;
+mod trace;
