@@ -8,6 +8,7 @@ mod dataplane;
 mod error;
 mod follow;
 mod iptables;
+mod ipvs;
 mod modes;
 mod nftables;
 mod node;
@@ -25,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use dataplane::{Counters, Dataplane, Traffic};
 pub use error::Error;
+pub use modes::dataplane;
 pub use settings::{Conntrack, Detection, Ipvs, Mode, Settings, Userspace};
 pub use status::Pages;
 
@@ -101,5 +103,6 @@ impl Watcher for Log {
 pub fn cleanup() -> Result<Vec<String>, Error> {
     let mut removed = nftables::remove()?;
     removed.extend(iptables::remove()?);
+    removed.extend(ipvs::remove()?);
     Ok(removed)
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use fairlead_program::{iptables as ipt, nft};
 
 use crate::iptables::Iptables;
+use crate::ipvs::Ipvs;
 use crate::nftables::Nftables;
 use crate::{Dataplane, Error, Mode, Settings};
 
@@ -24,17 +25,18 @@ pub(crate) fn open(settings: &Settings) -> Result<Chosen, Error> {
         Some(Mode::Ipvs) => (Mode::Ipvs, Some(Mode::Iptables)),
         Some(mode) => (mode, None),
     };
-    match (one(wanted, settings), next) {
+    match (dataplane(wanted, settings), next) {
         (Ok(dataplane), _) => Ok(Chosen { dataplane, fallback: None }),
         (Err(error), None) => Err(error),
         (Err(error), Some(next)) => {
             let why = format!("mode {wanted} cannot be used here ({error}): using mode {next} instead");
-            Ok(Chosen { dataplane: one(next, settings)?, fallback: Some(why) })
+            Ok(Chosen { dataplane: dataplane(next, settings)?, fallback: Some(why) })
         }
     }
 }
 
-fn one(mode: Mode, settings: &Settings) -> Result<Box<dyn Dataplane>, Error> {
+/// Opens a mode in this thread's network namespace; an error if the kernel cannot do it.
+pub fn dataplane(mode: Mode, settings: &Settings) -> Result<Box<dyn Dataplane>, Error> {
     let masquerade_mark = 1 << settings.masquerade_bit;
     let thorough = settings.sync_period;
     match mode {
@@ -43,7 +45,8 @@ fn one(mode: Mode, settings: &Settings) -> Result<Box<dyn Dataplane>, Error> {
             let options = ipt::Options { masquerade_mark, drop_invalid: !settings.conntrack.tcp_be_liberal };
             Ok(Box::new(Iptables::open(options, thorough)?))
         }
-        Mode::Ipvs | Mode::Userspace => Err(Error::Missing(format!("mode {mode} is not there yet"))),
+        Mode::Ipvs => Ok(Box::new(Ipvs::open(settings)?)),
+        Mode::Userspace => Err(Error::Missing(format!("mode {mode} is not there yet"))),
     }
 }
 
