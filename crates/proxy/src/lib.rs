@@ -10,6 +10,7 @@ mod follow;
 pub mod health;
 mod http;
 mod iptables;
+mod ipvs;
 #[cfg(test)]
 mod lab;
 mod metrics;
@@ -38,6 +39,7 @@ use tokio_util::sync::CancellationToken;
 pub use dataplane::{Counters, Dataplane, Traffic};
 pub use error::Error;
 pub use metrics::{Extent, Metrics, Policy, Tallies};
+pub use modes::dataplane;
 pub use settings::{Conntrack, Detection, Ipvs, Mode, Settings, Userspace};
 pub use status::Pages;
 
@@ -166,5 +168,6 @@ fn start(
 pub fn cleanup() -> Result<Vec<String>, Error> {
     let mut removed = nftables::remove()?;
     removed.extend(iptables::remove()?);
+    removed.extend(ipvs::remove()?);
     Ok(removed)
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use fairlead_program::{iptables as ipt, nft};
 
 use crate::iptables::{self, Iptables};
+use crate::ipvs::{self, Ipvs};
 use crate::nftables::{self, Nftables};
 use crate::userspace::{self, Userspace};
 use crate::{Dataplane, Error, Mode, Settings};
@@ -25,17 +26,18 @@ pub(crate) fn open(settings: &Settings) -> Result<Chosen, Error> {
         Some(Mode::Ipvs) => (Mode::Ipvs, Some(Mode::Iptables)),
         Some(mode) => (mode, None),
     };
-    match (one(wanted, settings), next) {
+    match (dataplane(wanted, settings), next) {
         (Ok(dataplane), _) => Ok(Chosen { dataplane, fallback: None }),
         (Err(error), None) => Err(error),
         (Err(error), Some(next)) => {
             let why = format!("mode {wanted} cannot be used here ({error}): using mode {next} instead");
-            Ok(Chosen { dataplane: one(next, settings)?, fallback: Some(why) })
+            Ok(Chosen { dataplane: dataplane(next, settings)?, fallback: Some(why) })
         }
     }
 }
 
-fn one(mode: Mode, settings: &Settings) -> Result<Box<dyn Dataplane>, Error> {
+/// Opens a mode in this thread's network namespace; an error if the kernel cannot do it.
+pub fn dataplane(mode: Mode, settings: &Settings) -> Result<Box<dyn Dataplane>, Error> {
     let masquerade_mark = 1 << settings.masquerade_bit;
     let thorough = settings.sync_period;
     match mode {
@@ -50,20 +52,21 @@ fn one(mode: Mode, settings: &Settings) -> Result<Box<dyn Dataplane>, Error> {
             let options = userspace::Options { rules, thorough, udp_timeout, ..userspace::Options::default() };
             Ok(Box::new(Userspace::open(options)?))
         }
-        Mode::Ipvs => Err(Error::Missing(format!("mode {mode} is not there yet"))),
+        Mode::Ipvs => Ok(Box::new(Ipvs::open(settings)?)),
     }
 }
 
 /// Removes what other modes left here.
 pub(crate) fn remove_others(mode: Mode) {
-    let removed = match mode {
-        // They share a table: whoever loads it takes it over.
-        Mode::Nftables | Mode::Userspace => iptables::remove(),
-        Mode::Iptables | Mode::Ipvs => nftables::remove(),
-    };
-    match removed {
-        Ok(removed) => removed.iter().for_each(|what| tracing::info!("removed {what}, of another mode")),
-        Err(error) => tracing::warn!(%error, "cannot remove what another mode left"),
+    // Modes nftables and userspace share a table: whoever loads it takes it over.
+    let tables = matches!(mode, Mode::Nftables | Mode::Userspace);
+    let others: [(bool, fn() -> Result<Vec<String>, Error>); 3] =
+        [(!tables, nftables::remove), (mode != Mode::Iptables, iptables::remove), (mode != Mode::Ipvs, ipvs::remove)];
+    for (_, remove) in others.into_iter().filter(|(other, _)| *other) {
+        match remove() {
+            Ok(removed) => removed.iter().for_each(|what| tracing::info!("removed {what}, of another mode")),
+            Err(error) => tracing::warn!(%error, "cannot remove what another mode left"),
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{Dataplane, Error, Mode};
 use ledger::Ledger;
 
 pub(crate) mod convert;
-mod ledger;
+pub(crate) mod ledger;
 
 /// The map in which the kernel remembers clients.
 const AFFINITY: &str = "affinity";

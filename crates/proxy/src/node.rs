@@ -10,8 +10,8 @@ use ipnet::IpNet;
 
 use crate::{Detection, Error, Mode, Settings};
 
-/// The link on which mode IPVS has addresses of Services. They are not the Node's.
-pub(crate) const IPVS_LINK: &str = "fl-ipvs0";
+// The addresses of Services that mode IPVS has on this link are not the Node's.
+use fairlead_program::ipvs::LINK as IPVS_LINK;
 
 /// The Node a plan is for. Without an object what the settings say must do.
 pub(crate) fn node(settings: &Settings, mode: Mode, object: Option<&view::Node>, service_ranges: &[IpNet]) -> Node {
@@ -61,12 +61,9 @@ impl Addresses {
     }
 
     fn read(&mut self) -> Result<BTreeSet<IpAddr>, Error> {
-        let mut all = BTreeSet::new();
-        for link in self.links.list()?.into_iter().filter(|link| link.name != IPVS_LINK) {
-            let addresses = self.links.addresses(link.index)?;
-            all.extend(addresses.into_iter().map(|prefix| prefix.address));
-        }
-        Ok(all)
+        let ipvs = self.links.find(IPVS_LINK)?.map(|link| link.index);
+        let all = self.links.all_addresses()?.into_iter().filter(|(link, _)| Some(*link) != ipvs);
+        Ok(all.map(|(_, prefix)| prefix.address).collect())
     }
 
     /// The Node with the addresses there are now, if they are others.

@@ -14,7 +14,7 @@ use crate::nft::code;
 /// What the highest bits of our marks are, before room is made for the masquerade bit.
 const SIGNATURE: u32 = 0x7b << 24;
 const LOCAL: u32 = 1 << 23;
-/// The highest number a port can have.
+/// All bits of a number. No port has that one.
 pub(crate) const MAX_PORT: u32 = LOCAL - 1;
 
 /// How marks of packets are made. IPVS compares all of a mark, so the packets it is to send on by their mark have one of
@@ -22,13 +22,25 @@ pub(crate) const MAX_PORT: u32 = LOCAL - 1;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Marks {
     masquerade: u32,
+    /// Marks of other set-ups are ours, too.
+    any: bool,
 }
 
 impl Marks {
+    /// Marks of whatever set-up: for telling ours from others'.
+    pub fn any() -> Marks {
+        Marks { any: true, ..Marks::new(1 << 14) }
+    }
+
+    /// A mark of ours that no packet ever has.
+    pub fn unused(self) -> u32 {
+        self.mark(MAX_PORT, Scope::Local, false)
+    }
+
     /// Marks with that masquerade bit.
     pub fn new(masquerade: u32) -> Marks {
         // One bit, whatever is said.
-        Marks { masquerade: 1 << masquerade.trailing_zeros().min(31) }
+        Marks { masquerade: 1 << masquerade.trailing_zeros().min(31), any: false }
     }
 
     /// The mark for packets to a pool of a port with that number.
@@ -40,7 +52,8 @@ impl Marks {
 
     /// Whether a mark is one of ours.
     pub fn is_ours(self, mark: u32) -> bool {
-        mark & self.signature_mask() == self.signature()
+        let fits = |marks: &Marks| mark & marks.signature_mask() == marks.signature();
+        fits(&self) || self.any && (0..32).any(|bit| fits(&Marks::new(1 << bit)))
     }
 
     /// The number of the port a mark of ours is for.

@@ -132,6 +132,14 @@ impl Ipvs {
         self.ports.iter().flat_map(|(key, port)| self.servers_of(key, port, &self.node)).collect()
     }
 
+    /// Ports of Services with each of their virtual servers.
+    pub fn ports(&self) -> impl Iterator<Item = (&PortKey, At)> {
+        self.ports.iter().flat_map(|(key, port)| {
+            let servers = self.servers_of(key, port, &self.node);
+            servers.into_keys().map(move |at| (key, at))
+        })
+    }
+
     /// All addresses the link should have.
     pub fn addresses(&self) -> impl Iterator<Item = IpAddr> + '_ {
         self.vips.counts.keys().copied()
@@ -365,7 +373,7 @@ impl Numbers {
             self.next
         });
         self.taken.insert(number);
-        number.min(code::MAX_PORT)
+        number.min(code::MAX_PORT - 1)
     }
 
     fn take_this(&mut self, number: u32) -> bool {

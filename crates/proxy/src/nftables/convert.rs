@@ -8,12 +8,18 @@ use fairlead_program::nft::{self as program, Op};
 
 /// Puts steps into a batch.
 pub(crate) fn batch(ops: &[Op]) -> kernel::Batch {
+    batch_for(program::TABLE, ops)
+}
+
+/// The same for tables of another name.
+pub(crate) fn batch_for(name: &str, ops: &[Op]) -> kernel::Batch {
     let mut batch = kernel::Batch::new();
-    ops.iter().for_each(|op| add(&mut batch, op));
+    ops.iter().for_each(|op| add(&mut batch, name, op));
     batch
 }
 
-fn add(batch: &mut kernel::Batch, op: &Op) {
+fn add(batch: &mut kernel::Batch, name: &str, op: &Op) {
+    let table = |family: Family| table_named(name, family);
     match op {
         Op::AddTable(family) => batch.add_table(&table(*family)),
         Op::DeleteTable(family) => batch.delete_table(&table(*family)),
@@ -28,7 +34,11 @@ fn add(batch: &mut kernel::Batch, op: &Op) {
 }
 
 pub(crate) fn table(family: Family) -> kernel::Table {
-    kernel::Table::new(family_of(family), program::TABLE)
+    table_named(program::TABLE, family)
+}
+
+pub(crate) fn table_named(name: &str, family: Family) -> kernel::Table {
+    kernel::Table::new(family_of(family), name)
 }
 
 fn family_of(family: Family) -> kernel::Family {
