@@ -52,6 +52,8 @@ struct Session {
     socket: UdpSocket,
     count: Arc<Count>,
     used: Instant,
+    /// The endpoint does not listen: the client's next datagram begins a session with another.
+    refused: bool,
 }
 
 impl Udp {
@@ -118,7 +120,7 @@ impl Udp {
         if let Some(key) = portal.clients.get(&client).copied() {
             let Some(session) = self.sessions.get(key) else { return };
             session.used = now;
-            if session.send(bytes) {
+            if !session.refused && session.send(bytes) {
                 return;
             }
             refused = Some(session.endpoint);
@@ -146,7 +148,15 @@ impl Udp {
         let socket = relay::connect_datagram(choice.endpoint).inspect_err(|_| self.budget.give(1)).ok()?;
         let (endpoint, count) = (choice.endpoint, choice.count);
         count.connection();
-        let key = self.sessions.insert(Session { portal: number, client, endpoint, socket, count, used: now });
+        let key = self.sessions.insert(Session {
+            portal: number,
+            client,
+            endpoint,
+            socket,
+            count,
+            used: now,
+            refused: false,
+        });
         portal.clients.insert(client, key);
         self.due.push_back((now + self.timeout, key));
         let session = self.sessions.get(key)?;
@@ -167,9 +177,8 @@ impl Udp {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(error) => {
-                    // The next datagram of the client begins another session.
                     tracing::debug!(port = %portal.target.pool.port, endpoint = %session.endpoint, %error, "an endpoint refuses");
-                    self.end(key);
+                    session.refused = true;
                     break;
                 }
             }

@@ -127,6 +127,8 @@ impl Service {
         loop {
             let now = Instant::now();
             let due = [self.tcp.expire(now), self.udp.expire(now)].into_iter().flatten().min();
+            self.load.connections.store(self.tcp.len(), Ordering::Relaxed);
+            self.load.sessions.store(self.udp.len(), Ordering::Relaxed);
             let limit = if unfinished { Some(Duration::ZERO) } else { due.map(|due| due.duration_since(now)) };
             if let Err(error) = self.poller.wait(&mut events, limit) {
                 tracing::error!(%error, "a worker of the userspace proxy cannot wait, and ends");
@@ -139,8 +141,6 @@ impl Service {
                 }
             }
             unfinished = self.tcp.go_on();
-            self.load.connections.store(self.tcp.len(), Ordering::Relaxed);
-            self.load.sessions.store(self.udp.len(), Ordering::Relaxed);
         }
     }
 
