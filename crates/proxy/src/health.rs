@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use fairlead_api::source::Key;
 use fairlead_api::view::{self, Family};
-use fairlead_plan::{Delta, HealthCheck, Node, NodePorts};
+use fairlead_plan::{Delta, HealthCheck, Node, NodePorts, Plan};
 use http::StatusCode;
 use ipnet::IpNet;
 use jiff::Timestamp;
@@ -116,9 +116,17 @@ impl Health {
 
     /// Ports of health checks listen where node ports of this Node are served.
     pub fn listen_as(&self, node: &Node) {
-        let addresses = self.shared.families.iter().flat_map(|family| addresses(&node.node_ports(*family), *family));
+        let families = self.shared.families.iter().filter(|family| node.families.contains(family));
+        let addresses = families.flat_map(|family| addresses(&node.node_ports(*family), *family));
         self.state().addresses = addresses.collect();
         self.shared.ports.notify_one();
+    }
+
+    /// All of a plan, in the place of what was told before.
+    pub fn show(&self, plan: &Plan) {
+        let checks = plan.health_checks().map(|check| (check.service.clone(), check.clone())).collect();
+        self.state().checks = checks;
+        self.listen_as(plan.node());
     }
 
     fn queued_at(&self, now: Instant) {
