@@ -25,5 +25,5 @@ pub use model::{
     Verdict,
 };
 pub use sets::is_concatenation_of_ranges;
-pub use state::{Known, Nft, Options, Portals, clear, render};
+pub use state::{COUNTED, Known, Nft, Options, Portals, clear, counted, render};
 pub use trace::{Fate, Memory, Step, Trace, outcome, trace};
