@@ -1,6 +1,7 @@
 //! Which connections does the kernel know? Entries of connection tracking, read with a filter and deleted one by one.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use crate::error::Error;
 use crate::netlink::{Attributes, Message, Protocol, Request, Socket, Writer, flag};
@@ -163,6 +164,36 @@ impl Conntrack {
             Ok(())
         })?;
         found.ok_or(Error::Malformed("statistics without a number of connections"))
+    }
+}
+
+/// Listens to connections that end, in the namespace it was opened in. What they counted comes with them, if the kernel is
+/// told to count (`net.netfilter.nf_conntrack_acct`).
+#[derive(Debug)]
+pub struct Ended {
+    socket: Socket,
+}
+
+impl Ended {
+    /// Listens from now on.
+    pub fn open() -> Result<Self, Error> {
+        /// The group of connections that end.
+        const GROUP: u32 = 3;
+        let socket = Socket::open(Protocol::Netfilter)?;
+        socket.join(GROUP)?;
+        Ok(Ended { socket })
+    }
+
+    /// Hands out those that ended, after waiting up to `limit` for the first. [`Error::Overrun`] means that some were lost.
+    pub fn entries(&mut self, limit: Duration, mut each: impl FnMut(Entry)) -> Result<(), Error> {
+        if self.socket.wait(limit)? {
+            let take = |message: &Message<'_>| {
+                entry(message).filter(|_| message.kind == DELETE).map(&mut each);
+            };
+            let mut take = take;
+            while self.socket.receive(false, &mut take)? {}
+        }
+        Ok(())
     }
 }
 

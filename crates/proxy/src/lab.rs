@@ -18,8 +18,9 @@ use fairlead_plan::{Change, LocalDetection, Node, Plan, Planner};
 use fairlead_program::nft::{Nft, Options};
 use serde_json::{Value, json};
 
+use crate::Counters;
 use crate::conntrack::{Reconciled, Reconciler};
-use crate::nftables::convert;
+use crate::nftables::{convert, counters};
 
 /// The two endpoints.
 pub(crate) const A: usize = 0;
@@ -36,6 +37,7 @@ pub(crate) struct Lab {
     nft: Nft,
     kernel: Connection,
     reconciler: Reconciler,
+    tally: counters::Tally,
     client: Namespace,
     /// By endpoint, for both families.
     sockets: Vec<[UdpSocket; 2]>,
@@ -89,7 +91,17 @@ impl Lab {
             socket
         };
         let sockets = ENDPOINTS.iter().map(|both| both.map(bind)).collect();
-        Lab { planner, nft, kernel, reconciler: Reconciler::new(), client, sockets, answers: false, looks: 0 }
+        Lab {
+            planner,
+            nft,
+            kernel,
+            reconciler: Reconciler::new(),
+            tally: counters::Tally::default(),
+            client,
+            sockets,
+            answers: false,
+            looks: 0,
+        }
     }
 
     pub(crate) fn plan(&self) -> &Plan {
@@ -99,8 +111,9 @@ impl Lab {
     /// What a proxy does with changes.
     fn apply(&mut self, changes: impl IntoIterator<Item = Change>) {
         let change = self.planner.apply(changes);
+        let before = counters::numbers(&self.nft, &change);
         let ops = self.nft.apply(self.planner.plan(), &change);
-        self.kernel.commit(convert::batch(&ops), None).unwrap();
+        self.tally.commit(&mut self.kernel, convert::batch(&ops), &before).unwrap();
         let done = self.reconciler.change(self.planner.plan(), &change).unwrap();
         self.note(&done);
     }
@@ -126,6 +139,30 @@ impl Lab {
     /// The network namespace of the client, as a path.
     pub(crate) fn client(&self) -> String {
         path(&self.client)
+    }
+
+    /// What was counted.
+    pub(crate) fn counters(&mut self) -> Counters {
+        self.tally.counters(&mut self.kernel, &self.nft, self.planner.plan()).unwrap()
+    }
+
+    /// Makes everything anew, as a proxy does when a map is full.
+    pub(crate) fn load(&mut self) {
+        self.tally.keep(&mut self.kernel, &self.nft, self.planner.plan()).unwrap();
+        let (nft, program) = Nft::new(self.planner.plan(), Options::default());
+        let ops = [fairlead_program::nft::clear(), program].concat();
+        self.kernel.commit(convert::batch(&ops), None).unwrap();
+        self.nft = nft;
+    }
+
+    /// A packet from each of so many ports of the client.
+    pub(crate) fn send_from_ports(&self, address: &str, count: u32) {
+        let to: SocketAddr = address.parse().unwrap();
+        let from = if to.is_ipv4() { "192.168.7.2:0" } else { "[fd00:7::2]:0" };
+        // All are held until the end, so that no port comes twice.
+        let bind = |_| self.client.run(|| UdpSocket::bind(from).unwrap()).unwrap();
+        let sockets: Vec<UdpSocket> = (0..count).map(bind).collect();
+        sockets.iter().for_each(|socket| drop(socket.send_to(b"x", to).unwrap()));
     }
 
     /// Looks as often as it should; returns how many flows were forgotten.

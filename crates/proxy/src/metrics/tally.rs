@@ -40,6 +40,10 @@ impl Tallies {
         }
         for ((PortKey { service, name, .. }, address), traffic) in &counters.endpoints {
             add(tallies.endpoints.entry((service.clone(), name.clone(), *address)).or_default(), traffic);
+            if counters.frontends.is_empty() {
+                // Counted where it went, not where it came in.
+                add(tallies.services.entry((service.clone(), name.clone())).or_default(), traffic);
+            }
         }
         tallies
     }
