@@ -28,6 +28,17 @@ impl Running {
         Ok(Running(child))
     }
 
+    /// One that was started otherwise, such as in a network namespace.
+    pub fn of(child: Child) -> Running {
+        Running(child)
+    }
+
+    /// Ends it.
+    pub fn end(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+
     /// An error once it has ended by itself.
     pub fn check(&mut self) -> anyhow::Result<()> {
         let ended = self.0.try_wait()?;
@@ -37,12 +48,7 @@ impl Running {
 
     /// Time it has been on a core.
     pub fn cpu(&self) -> anyhow::Result<Duration> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.0.id()))?;
-        // The name in brackets may hold anything; what follows it is numbers.
-        let (_, fields) = stat.rsplit_once(')').context("a line of /proc/PID/stat")?;
-        let fields: Vec<&str> = fields.split_whitespace().collect();
-        let ticks = |at: usize| fields.get(at).and_then(|ticks| ticks.parse::<u64>().ok()).unwrap_or(0);
-        Ok(Duration::from_millis((ticks(11) + ticks(12)) * 1000 / TICKS_PER_SECOND))
+        cpu(&self.0.id().to_string())
     }
 
     /// Memory it holds, in bytes.
@@ -56,9 +62,22 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        self.end();
     }
+}
+
+/// Time this program has been on a core.
+pub fn own_cpu() -> anyhow::Result<Duration> {
+    cpu("self")
+}
+
+fn cpu(process: &str) -> anyhow::Result<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
+    // The name in brackets may hold anything; what follows it is numbers.
+    let (_, fields) = stat.rsplit_once(')').context("a line of /proc/PID/stat")?;
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    let ticks = |at: usize| fields.get(at).and_then(|ticks| ticks.parse::<u64>().ok()).unwrap_or(0);
+    Ok(Duration::from_millis((ticks(11) + ticks(12)) * 1000 / TICKS_PER_SECOND))
 }
 
 /// What Linux counts processor time in, on every architecture it matters for.
