@@ -5,7 +5,6 @@ mod conntrack;
 mod flat;
 mod flat6;
 mod iptables;
-mod ipvs;
 mod lab;
 mod link;
 mod netns;
