@@ -20,6 +20,7 @@ macro_rules! flags {
     ) => {
         /// The options. `None` where nobody said anything.
         #[derive(Debug, Clone, Default, Args)]
+        #[command(next_display_order = None)]
         pub(crate) struct ProxyFlags {
             $($(#[$va])+ #[arg(long)] pub(super) $value: Option<Text>,)*
             $($(#[$la])+ #[arg(long)] pub(super) $list: Option<Vec<Text>>,)*
