@@ -206,6 +206,8 @@ impl Announcer {
             // Somebody else made it, or removed it: the watch tells.
             Err(Error::AlreadyExists(_)) => return Some(Said::default()),
             Err(Error::NotFound(_)) => return None,
+            // Objects in files: nobody can wait there.
+            Err(Error::Refused(failure)) if failure.code == 405 => std::future::pending().await,
             Err(error) => error,
         };
         if !std::mem::replace(&mut self.told, true) {

@@ -115,6 +115,8 @@ where
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)
         .max_buf_size(HEAD_SIZE)
+        // As kube-proxy writes them: some scripts compare.
+        .title_case_headers(true)
         .serve_connection(TokioIo::new(stream), service);
     if let Err(error) = served.await {
         tracing::trace!(%error, "a connection ended badly");

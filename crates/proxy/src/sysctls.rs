@@ -85,7 +85,7 @@ pub fn set_oom_score(score: i16) -> Change {
     let before = fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
     let after = match fs::write(path, score.to_string()) {
         Ok(()) => Ok(score.to_string()),
-        Err(error) => Err(format!("setting it to {score}: {error}")),
+        Err(error) => Err(format!("cannot be set to {score}: {error}")),
     };
     Change { name, before, after }
 }
@@ -146,8 +146,16 @@ fn ensure(name: &str, value: &str) -> Change {
     let before = sysctl::read(name).ok();
     let set = if before.as_deref() == Some(value) { Ok(()) } else { sysctl::write(name, value) };
     // In a network namespace of its own the bound is that of the machine and cannot be written: said, and gone on.
-    let after = set.map(|()| value.to_owned()).map_err(|error| error.to_string());
+    let after = set.map(|()| value.to_owned()).map_err(|error| format!("cannot be set to {value}: {}", cause(&error)));
     Change { name: name.to_owned(), before, after }
+}
+
+/// What went wrong, without what was tried: that stands before it.
+fn cause(error: &fairlead_kernel::Error) -> String {
+    match error {
+        fairlead_kernel::Error::System { source, .. } => source.to_string(),
+        other => other.to_string(),
+    }
 }
 
 /// Makes the kernel's table of flows larger if it is too small for so many.
@@ -157,7 +165,7 @@ fn enlarge(file: &Path, buckets: u64) -> Option<Change> {
         return None;
     }
     let written = fs::write(file, buckets.to_string());
-    let after = written.map(|()| buckets.to_string()).map_err(|error| format!("setting it to {buckets}: {error}"));
+    let after = written.map(|()| buckets.to_string()).map_err(|error| format!("cannot be set to {buckets}: {error}"));
     Some(Change { name: file.display().to_string(), before: Some(before), after })
 }
 

@@ -182,3 +182,19 @@ async fn what_stood_there_before_a_cluster_was_restored_is_corrected() {
     let waited = await_programmed(&cluster, "proxy", 11, LIMIT).await;
     assert_eq!(waited, Ok(()), "although somebody once waited for more");
 }
+
+#[tokio::test(start_paused = true)]
+async fn objects_in_files_are_left_alone() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (cluster, _) = Cluster::from_manifests(dir.path()).expect("no objects");
+    let stop = CancellationToken::new();
+    let component = Component { name: "proxy", node: "one".to_owned(), uid: None };
+    let progress = Progress::new();
+    let announces = tokio::spawn(announce(cluster.clone(), component, progress.follow(), stop.clone()));
+    progress.reached(5);
+    sleep(Duration::from_secs(1000)).await;
+    assert!(!announces.is_finished(), "it waits to be stopped");
+    stop.cancel();
+    announces.await.expect("an end");
+    assert_eq!(await_programmed(&cluster, "proxy", 5, LIMIT).await, Ok(()));
+}

@@ -126,5 +126,5 @@ fn in_a_namespace_parameters_are_set_and_what_cannot_be_is_told() {
 fn a_parameter_that_is_not_there_is_told_and_nothing_ends() {
     let change = ensure("net.ipv4.no_such_thing", "1");
     assert_eq!(change.before, None);
-    assert!(change.to_string().starts_with("net.ipv4.no_such_thing: setting the kernel parameter"), "{change}");
+    assert!(change.to_string().starts_with("net.ipv4.no_such_thing: cannot be set to 1: No such file"), "{change}");
 }

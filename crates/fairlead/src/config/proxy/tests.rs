@@ -212,6 +212,7 @@ fn what_is_to_be_done_instead_of_running() {
     let again = parse_file(&text).expect("what is written can be read").0;
     assert_eq!((again.bind_address.as_str(), again.mode.as_str()), ("1.2.3.4", "iptables"));
     assert_eq!(again.to_yaml().expect("YAML"), text);
+    assert!(text.contains("\n  qps: 5\n") && text.contains("\nconfigSyncPeriod: 15m0s\n"), "{text}");
 }
 
 #[test]
