@@ -94,6 +94,7 @@ fn measure(way: &Way) -> Outcome<(String, String)> {
                     let _ = events.entries(Duration::from_millis(50), |entry| {
                         ended.fetch_add(entry.sent.packets.min(1), Ordering::Relaxed);
                     });
+                    thread::sleep(Duration::from_millis(50));
                 }
             });
         }
