@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::net::SocketAddr;
 
-use fairlead_plan::{FrontendKey, Plan, PlanChange, PortKey};
+use fairlead_plan::{Family, FrontendKey, Plan, PlanChange, PortKey};
 
 use crate::{Error, Mode};
 
@@ -27,10 +27,28 @@ pub trait Dataplane: Send {
         None
     }
 
+    /// How many rules there are and were written last, table by table, in modes that write rules one by one.
+    fn rules(&self) -> Vec<RulesWritten> {
+        Vec::new()
+    }
+
     /// What was counted since the rules were made. A mode that does not count has nothing.
     fn counters(&mut self, _plan: &Plan) -> Result<Counters, Error> {
         Ok(Counters::default())
     }
+}
+
+/// Rules of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RulesWritten {
+    /// Which table.
+    pub table: &'static str,
+    /// Of which family.
+    pub family: Family,
+    /// How many there are.
+    pub total: usize,
+    /// How many were written last.
+    pub written: usize,
 }
 
 /// What was counted.

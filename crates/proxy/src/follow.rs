@@ -138,9 +138,9 @@ impl Follower {
         self.objects.get::<Node>("", &self.settings.node)
     }
 
-    /// Up to which revision Services and EndpointSlices are known.
+    /// Up to which revision EndpointSlices are known: that is what people wait for, and Services may be quiet for long.
     fn revision(&self) -> u64 {
-        self.objects.revision::<Service>().min(self.objects.revision::<EndpointSlice>())
+        self.objects.revision::<EndpointSlice>()
     }
 }
 

@@ -36,7 +36,7 @@ use fairlead_cluster::{Cluster, Recorder, Reference, Severity};
 use fairlead_plan::{Node, Planner};
 use tokio_util::sync::CancellationToken;
 
-pub use dataplane::{Counters, Dataplane, Traffic};
+pub use dataplane::{Counters, Dataplane, RulesWritten, Traffic};
 pub use error::Error;
 pub use metrics::{Extent, Metrics, Policy, Tallies};
 pub use modes::dataplane;
@@ -152,11 +152,13 @@ fn start(
         planner: Planner::new(Node::default()),
         dataplane,
         reconciler: Reconciler::new(),
+        meter: None,
         addresses: node::Addresses::open()?,
         watcher: report,
         pause,
         sync_period: settings.sync_period,
         others: true,
+        owed: None,
     };
     let (work, todo) = mpsc::sync_channel(QUEUE);
     let thread = std::thread::Builder::new().name("proxy".to_owned()).spawn(move || worker.run(&todo));

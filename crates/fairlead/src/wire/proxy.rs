@@ -30,6 +30,9 @@ pub(crate) async fn run(proxy: Proxy) -> anyhow::Result<()> {
         }
         Task::Version => return Ok(writeln!(std::io::stdout(), "fairlead {}", env!("CARGO_PKG_VERSION"))?),
     }
+    if let Some(score) = proxy.settings.oom_score_adj {
+        tracing::debug!("{}", fairlead_proxy::sysctls::set_oom_score(score));
+    }
     let stop = CancellationToken::new();
     super::stop_on_signal(stop.clone())?;
     let cluster = open(&proxy.objects).await?;

@@ -47,7 +47,8 @@ pub(crate) const CHECKS: &[(&str, bool, fn(&Lab))] = &[
             service.spec.external_traffic_policy = TrafficPolicy::Local;
         };
         let mut cluster = Cluster::ipvs(lab, service(local), "p1 p3");
-        let mut open = [("203.0.113.8", 80), (NODE[0], 30080)].map(|(address, port)| lab.open("out", at(address, port)));
+        let mut open =
+            [("203.0.113.8", 80), (NODE[0], 30080)].map(|(address, port)| lab.open("out", at(address, port)));
         cluster.pods("p3");
         assert_eq!(lab.tcp("out", at(NODE[0], 30080)), Came::Nothing);
         assert!(open.iter_mut().all(|open| open.is_alive()));

@@ -31,8 +31,7 @@ struct Check {
 }
 
 fn checks() -> Vec<Check> {
-    let parts =
-        [kernel::CHECKS, balance::CHECKS, policy::CHECKS, lasting::CHECKS, repair::CHECKS, sctp::CHECKS];
+    let parts = [kernel::CHECKS, balance::CHECKS, policy::CHECKS, lasting::CHECKS, repair::CHECKS, sctp::CHECKS];
     let one = |(name, short, run): &(&'static str, bool, fn(&Lab))| Check { name, short: *short, run: *run };
     parts.into_iter().flatten().map(one).collect()
 }

@@ -146,7 +146,9 @@ pub(crate) const CHECKS: &[(&str, bool, fn(&Lab))] = &[
                 std::io::Write::write_all(&mut stream, format!("host {peer}\n").as_bytes()).unwrap();
             }
         });
-        lab.tool("ipvsadm -e -t 10.96.0.10:80 -r 10.50.1.11:8080 -m -w 0; ipvsadm -a -t 10.96.0.10:80 -r 10.50.1.99:8080 -m");
+        lab.tool(
+            "ipvsadm -e -t 10.96.0.10:80 -r 10.50.1.11:8080 -m -w 0; ipvsadm -a -t 10.96.0.10:80 -r 10.50.1.99:8080 -m",
+        );
         // What is delivered here is not rewritten.
         assert_eq!(lab.tcp("out", at(VIP, 80)), Came::Answer { from: "host".to_owned(), sees: ip("172.30.0.100") });
         assert_eq!(lab.tcp("node", at(VIP, 80)).from(), "host");

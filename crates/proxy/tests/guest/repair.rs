@@ -44,7 +44,9 @@ pub(crate) const CHECKS: &[(&str, bool, fn(&Lab))] = &[
         lab.tool("ipvsadm -A -f 7 -s rr; nft add table ip other; ip link add other type dummy; ip addr add 192.0.2.1 dev other");
         let theirs = || {
             let text = lab.tool("ipvsadm -Sn; nft list table ip other; ip -o addr show dev other");
-            let kept = text.lines().filter(|line| line.contains("192.0.2.1") || line.contains("-f 7") || line.contains("other"));
+            let kept = text
+                .lines()
+                .filter(|line| line.contains("192.0.2.1") || line.contains("-f 7") || line.contains("other"));
             kept.map(str::to_owned).collect::<Vec<_>>()
         };
         let before = theirs();
@@ -77,7 +79,8 @@ pub(crate) const CHECKS: &[(&str, bool, fn(&Lab))] = &[
     ("kernel parameters are set, and ARP is strict if asked", false, |lab| {
         let _cluster = Cluster::ipvs(lab, service(|_| {}), "p1");
         let read = |name: &str| lab.tool(&format!("cat /proc/sys/net/ipv4/{name}")).trim().to_owned();
-        let all = ["vs/conntrack", "vs/expire_nodest_conn", "vs/expire_quiescent_template", "vs/conn_reuse_mode"].map(read);
+        let all =
+            ["vs/conntrack", "vs/expire_nodest_conn", "vs/expire_quiescent_template", "vs/conn_reuse_mode"].map(read);
         assert_eq!(all, ["1", "1", "1", "1"]);
         assert_eq!([read("conf/all/arp_ignore"), read("conf/all/arp_announce")], ["0", "0"]);
         let settings = settings(|settings| settings.ipvs.strict_arp = true);
