@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! 10.96.0.10:80/TCP  on the link     -> nftables: refuse? masquerade?  -> virtual server 10.96.0.10:80/TCP -> endpoints
-//! node port 30080, an address of the Node, or policy Local for those outside
+//! node port 30080, an address of the Node, or another policy for Pods than for those outside
 //!                                    -> nftables: a mark by source     -> virtual server of that mark      -> endpoints
 //! ```
 //!
@@ -19,8 +19,7 @@ mod state;
 mod trace;
 
 pub use code::Marks;
-pub use model::{At, Balance, Invalid, Op, Program, Server};
-pub use port::spare_flags;
+pub use model::{Affinity, At, Balance, Invalid, Op, Program, Server};
 pub use state::{Ipvs, Known, Options, render};
 pub use trace::{Trace, outcome, trace};
 

@@ -144,10 +144,16 @@ pub(crate) fn is_on_link(frontend: &Frontend, node: &Node) -> bool {
     matches!(frontend.key, FrontendKey::Address { ip, .. } if !node.has(ip))
 }
 
-/// Which pool the virtual server at the address of a frontend has. What goes to the other goes by mark. `None`: there is no
-/// such server, and everything goes by mark.
+/// Which pool the virtual server at the address of a frontend has: that of those outside, of whom there are most. What goes to
+/// the other goes by mark. `None`: there is no such server, and everything goes by mark.
 pub(crate) fn scope_of_address(frontend: &Frontend, node: &Node) -> Option<Scope> {
-    let scope = if frontend.actions.uses(Scope::Cluster) { Scope::Cluster } else { Scope::Local };
+    let scope = match frontend.actions[Source::Outside] {
+        Action::Forward { scope, .. } => scope,
+        // Policy Local, and nobody is here.
+        Action::Drop => Scope::Local,
+        Action::Reject if frontend.actions.uses(Scope::Local) => Scope::Local,
+        Action::Reject => Scope::Cluster,
+    };
     is_on_link(frontend, node).then_some(scope)
 }
 

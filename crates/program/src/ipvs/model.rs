@@ -37,8 +37,27 @@ pub struct Balance {
     pub protocol: Protocol,
     /// The kernel's scheduler.
     pub scheduler: String,
-    /// For how many seconds a client stays with its endpoint.
-    pub affinity: Option<u32>,
+    /// Whether and how a client stays with its endpoint.
+    pub affinity: Option<Affinity>,
+}
+
+/// How a client stays with its endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Affinity {
+    /// The kernel remembers it for so many seconds.
+    Remembered(u32),
+    /// It is to stay for so many seconds, and does for as long as the endpoint is there: its address decides. Servers with a
+    /// mark have this, because the kernel does not translate ports for those it remembers by mark.
+    Hashed(u32),
+}
+
+impl Affinity {
+    /// For how many seconds.
+    pub fn seconds(self) -> u32 {
+        match self {
+            Affinity::Remembered(seconds) | Affinity::Hashed(seconds) => seconds,
+        }
+    }
 }
 
 /// A virtual server.

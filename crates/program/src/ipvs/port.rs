@@ -8,7 +8,7 @@ use fairlead_plan::{Endpoint, Frontend, FrontendKey, Node, Pool, PortKey, Protoc
 use ipnet::IpNet;
 
 use super::code::{self, Marks, Way};
-use super::model::{At, Balance, Op, Server};
+use super::model::{Affinity, At, Balance, Op, Server};
 use crate::nft::code as nft_code;
 use crate::nft::rules::Via;
 use crate::nft::{Element, Key};
@@ -42,9 +42,9 @@ impl Port {
     /// Its virtual servers. One at an address is there as long as the frontend is, even if it serves nobody for now: what it
     /// has may come to its end.
     pub(crate) fn servers(&self, key: &PortKey, node: &Node, marks: Marks, scheduler: &str) -> BTreeMap<At, Server> {
-        let server = |scope| {
+        let server = |scope, by_mark| {
             let pool = if scope == Scope::Cluster { &self.cluster } else { &self.local };
-            server(key.protocol, pool.as_deref(), scheduler)
+            server(key.protocol, pool.as_deref(), scheduler, by_mark)
         };
         let mut servers = BTreeMap::new();
         let mut marked = BTreeSet::new();
@@ -52,7 +52,7 @@ impl Port {
             if let (FrontendKey::Address { ip, protocol, port }, Some(scope)) =
                 (frontend.key, code::scope_of_address(frontend, node))
             {
-                servers.insert(At::Address { ip, protocol, port }, server(scope));
+                servers.insert(At::Address { ip, protocol, port }, server(scope, false));
             }
             marked.extend(Source::ALL.into_iter().filter_map(|source| match Way::of(frontend, source, node) {
                 Way::Mark { scope, masquerade, .. } => Some((scope, masquerade)),
@@ -61,17 +61,22 @@ impl Port {
         }
         servers.extend(marked.into_iter().map(|(scope, masquerade)| {
             let mark = marks.mark(self.number, scope, masquerade);
-            (At::Mark { family: key.family, mark }, server(scope))
+            (At::Mark { family: key.family, mark }, server(scope, true))
         }));
         servers
     }
 }
 
-fn server(protocol: Protocol, pool: Option<&Pool>, scheduler: &str) -> Server {
+fn server(protocol: Protocol, pool: Option<&Pool>, scheduler: &str, by_mark: bool) -> Server {
     let endpoints = pool.map_or(&[][..], |pool| &pool.endpoints);
-    let scheduler = by_weight(scheduler, endpoints).to_owned();
-    let balance = Balance { protocol, scheduler, affinity: pool.and_then(|pool| pool.affinity) };
+    let affinity = pool.and_then(|pool| pool.affinity);
+    let (scheduler, affinity) = match affinity {
+        // Where others come or go, hardly any client moves with this one.
+        Some(seconds) if by_mark => ("mh", Some(Affinity::Hashed(seconds))),
+        other => (by_weight(scheduler, endpoints), other.map(Affinity::Remembered)),
+    };
     let share = |endpoint: &Endpoint| (SocketAddr::new(endpoint.ip, endpoint.port), endpoint.weight.into());
+    let balance = Balance { protocol, scheduler: scheduler.to_owned(), affinity };
     Server { balance, endpoints: endpoints.iter().map(share).collect() }
 }
 
@@ -85,12 +90,15 @@ fn by_weight<'a>(scheduler: &'a str, endpoints: &[Endpoint]) -> &'a str {
     }
 }
 
-/// How the schedulers that choose by hash are to do it, as `(pass over what has weight 0, look at the client's port)`.
-pub fn spare_flags(scheduler: &str) -> (bool, bool) {
-    match scheduler {
-        "sh" => (true, false),
-        "mh" => (true, true),
-        _ => (false, false),
+impl Balance {
+    /// Whether a scheduler that chooses by hash is to pass over what has weight 0.
+    pub fn passes_over(&self) -> bool {
+        matches!(self.scheduler.as_str(), "sh" | "mh")
+    }
+
+    /// Whether it is to look at the client's port, too.
+    pub fn looks_at_ports(&self) -> bool {
+        self.scheduler == "mh" && !matches!(self.affinity, Some(Affinity::Hashed(_)))
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use super::LINK;
-use super::model::{At, Program, Server};
+use super::model::{Affinity, At, Program, Server};
 
 /// `10.96.0.10:80/TCP` or `mark 0xf6000001 of IPv4`
 impl fmt::Display for At {
@@ -34,7 +34,8 @@ fn write_server(f: &mut fmt::Formatter<'_>, at: &At, server: &Server) -> fmt::Re
         At::Address { .. } => {}
     }
     match balance.affinity {
-        Some(seconds) => writeln!(f, "persistent {seconds}")?,
+        Some(Affinity::Remembered(seconds)) => writeln!(f, "persistent {seconds}")?,
+        Some(Affinity::Hashed(_)) => writeln!(f, "by client")?,
         None => writeln!(f)?,
     }
     server.endpoints.iter().try_for_each(|(to, weight)| writeln!(f, "  -> {to} weight {weight}"))

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use fairlead_plan::{Ingress, Node, Packet, family_of};
 
-use super::model::{At, Program, Server};
+use super::model::{Affinity, At, Program, Server};
 use crate::nft::{self, Fate, Memory};
 use crate::outcome::Outcome;
 
@@ -35,7 +35,7 @@ pub fn trace(program: &Program, node: &Node, packet: &Packet, mark: u32, turn: u
     };
     let mut memory = Memory::default();
     let filter = nft::trace_between(&program.filter, &kernel, packet, mark, &mut memory, &mut |_| 0, &mut between);
-    let affinity = found.and_then(|(_, server)| server.balance.affinity);
+    let affinity = found.and_then(|(_, server)| server.balance.affinity).map(Affinity::seconds);
     let turns = found.map_or(0, |(_, server)| server.endpoints.values().sum());
     Trace { filter, server: found.map(|(at, _)| at), affinity, turns }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fairlead_kernel::ipvs::{self as kernel, Counted, Destination, Service, Timeouts, scheduler_flag};
 use fairlead_plan::{Family, Protocol};
-use fairlead_program::ipvs::{At, Balance, Marks, Op, Server, spare_flags};
+use fairlead_program::ipvs::{Affinity, At, Balance, Marks, Op, Server};
 use ipnet::IpNet;
 
 use super::drain::Drains;
@@ -280,13 +280,14 @@ fn destination(to: &SocketAddr, weight: u32) -> Destination {
 }
 
 fn service(at: &At, balance: &Balance) -> Service {
-    let (fallback, port) = spare_flags(&balance.scheduler);
+    let remembered = |affinity| if let Affinity::Remembered(seconds) = affinity { Some(seconds) } else { None };
     let flag = |wanted: bool, flag: u32| if wanted { flag } else { 0 };
     Service {
         at: kernel_at(at),
         scheduler: balance.scheduler.clone(),
-        affinity_s: balance.affinity,
-        flags: flag(fallback, scheduler_flag::FALLBACK) | flag(port, scheduler_flag::PORT),
+        affinity_s: balance.affinity.and_then(remembered),
+        flags: flag(balance.passes_over(), scheduler_flag::FALLBACK)
+            | flag(balance.looks_at_ports(), scheduler_flag::PORT),
         counted: Counted::default(),
     }
 }

@@ -100,8 +100,10 @@ impl Open {
         sent.is_ok() && self.stream.read_line(&mut line).is_ok() && line == "still there?\n"
     }
 
-    pub(crate) fn local(&self) -> SocketAddr {
-        self.stream.get_ref().local_addr().unwrap()
+    /// Ends the connection the hard way: what comes in unread makes the kernel reset it.
+    pub(crate) fn abort(mut self) {
+        let _ = self.stream.get_mut().write_all(b"bye\n");
+        std::thread::sleep(Duration::from_millis(300));
     }
 }
 
@@ -128,6 +130,7 @@ impl Lab {
             let outer = if name == "out" { "eth0" } else { "eth1" };
             lab.join(name, outer, addresses, gateways, (24, 64));
         }
+        lab.tool("ip route add default via 172.30.0.100; ip -6 route add default via fd30::100");
         for (name, v4, v6) in PODS {
             lab.join(name, &format!("fl{name}"), [v4, v6], ["10.50.1.1", "fd50:0:0:1::1"], (32, 128));
             lab.run(name, move || serve(name));

@@ -1,25 +1,22 @@
 //! What becomes of connections when endpoints, Services or the program itself go.
 
-use std::time::Duration;
-
 use fairlead_api::view::{Protocol, Service, TrafficPolicy};
 use fairlead_proxy::Mode;
 
-use crate::cluster::{Cluster, VIP, exposed, service, settings, speaks, sticky};
-use crate::lab::{Came, Lab, NODE, at, each, udp, udp_socket};
+use crate::cluster::{Cluster, VIP, exposed, service, speaks, sticky};
+use crate::lab::{Came, Lab, NODE, Open, at, each, udp, udp_socket};
 
 pub(crate) const CHECKS: &[(&str, bool, fn(&Lab))] = &[
     ("an endpoint that goes keeps its connections and is gone after the last", true, |lab| {
-        let settings = settings(|settings| settings.ipvs.timeouts[1] = Some(Duration::from_secs(1)));
-        let mut cluster = Cluster::with(lab, Mode::Ipvs, &settings, service(|_| {}), "p1 p2");
+        let mut cluster = Cluster::ipvs(lab, service(|_| {}), "p1 p2");
         let mut open: Vec<_> = (0..2).map(|_| lab.open("out", at(VIP, 80))).collect();
         cluster.pods("p2");
         assert_eq!(lab.spread("out", at(VIP, 80), 4), each(&[("p2", 4)]));
         assert!(open.iter_mut().all(|open| open.is_alive()));
         assert_eq!(cluster.repair(), None);
         assert!(lab.tool("ipvsadm -Ln").contains("10.50.1.11:8080"));
-        drop(open);
-        let gone = (0..20).any(|_| {
+        open.into_iter().for_each(Open::abort);
+        let gone = (0..30).any(|_| {
             assert_eq!(cluster.repair(), None);
             !lab.tool("ipvsadm -Ln").contains("10.50.1.11:8080")
         });
@@ -80,7 +77,7 @@ pub(crate) const CHECKS: &[(&str, bool, fn(&Lab))] = &[
         assert_eq!(left.lines().filter(|line| line.starts_with("TCP") || line.starts_with("FWM")).count(), 1, "{left}");
         assert_eq!(lab.tool("ip -o addr show dev fl-ipvs0").lines().count(), 1);
         assert_eq!(cluster.repair(), None);
-        assert_eq!(lab.tcp("out", at("10.96.0.11", 80)).from(), "p1");
+        assert_eq!(lab.spread("out", at("10.96.0.11", 80), 4), each(&[("p1", 2), ("p2", 2)]));
     }),
     ("a UDP client whose endpoint goes is served by another", true, |lab| {
         let mut cluster = Cluster::ipvs(lab, service(|service| speaks(service, Protocol::Udp)), "p1 p2");
