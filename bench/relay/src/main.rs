@@ -10,6 +10,7 @@ use std::time::Duration;
 use clap::Parser;
 use fairlead_bench_kit::table::{self, Figure};
 
+use measure::Kind;
 use subject::Subject;
 
 mod client;
@@ -22,17 +23,20 @@ mod world;
 #[derive(Debug, Parser)]
 struct Options {
     /// For how many seconds each kind of small traffic is made, in each round.
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 2)]
     seconds: u64,
     /// How many rounds; the medians are printed.
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 5)]
     rounds: usize,
     /// How many gigabytes are sent in each direction, in each round.
-    #[arg(long, default_value_t = 4)]
+    #[arg(long, default_value_t = 2)]
     gigabytes: u64,
     /// How many connections are open without a byte.
     #[arg(long, default_value_t = 4000)]
     idle: usize,
+    /// Which kinds of traffic.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "connections,requests,download,upload,idle")]
+    kinds: Vec<Kind>,
     /// Be the proxy: used by the benchmark itself.
     #[arg(long, hide = true)]
     carry: bool,
@@ -54,15 +58,20 @@ fn main() -> anyhow::Result<()> {
         "{} rounds, 8 clients, 3 servers, 2 threads, {} s and {} GiB each",
         options.rounds, options.seconds, options.gigabytes
     );
-    let (mut our_rounds, mut peer_rounds) = (Vec::new(), Vec::new());
-    for _ in 0..options.rounds.max(1) {
-        our_rounds.push(ours.round(&amounts)?);
-        if let Some(peer) = &mut peer {
-            peer_rounds.push(peer.round(&amounts)?);
+    let (mut our_figures, mut peer_figures) = (Vec::new(), Vec::new());
+    for kind in options.kinds {
+        // One after the other, so that whatever else the machine does is shared out evenly.
+        let (mut our_rounds, mut peer_rounds) = (Vec::new(), Vec::new());
+        for _ in 0..options.rounds.max(1) {
+            our_rounds.push(ours.run(kind, &amounts)?);
+            if let Some(peer) = &mut peer {
+                peer_rounds.push(peer.run(kind, &amounts)?);
+            }
         }
+        our_figures.extend(medians(&our_rounds));
+        peer_figures.extend(medians(&peer_rounds));
     }
-    let peer = peer.is_some().then(|| medians(&peer_rounds));
-    print!("{}", table::render(&medians(&our_rounds), peer.as_deref()));
+    print!("{}", table::render(&our_figures, peer.is_some().then_some(&peer_figures[..])));
     Ok(())
 }
 

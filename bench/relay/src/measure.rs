@@ -19,6 +19,21 @@ pub(crate) struct Amounts {
     pub(crate) idle: usize,
 }
 
+/// A kind of traffic.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(crate) enum Kind {
+    /// Connections of one request each.
+    Connections,
+    /// Requests on connections that stay.
+    Requests,
+    /// Much from servers.
+    Download,
+    /// Much from clients.
+    Upload,
+    /// Connections without a byte.
+    Idle,
+}
+
 /// A proxy at work.
 pub(crate) struct Bench {
     world: World,
@@ -46,27 +61,32 @@ impl Bench {
         Ok(Bench { world, subject, running, held, folder })
     }
 
-    pub(crate) fn round(&mut self, amounts: &Amounts) -> anyhow::Result<Vec<Figure>> {
-        let mut figures = Vec::new();
-        let cost = self.cost(|world| client::connections(world, amounts.time))?;
-        figures.push(figure("short connections", cost.count / cost.seconds, "1/s"));
-        figures.push(figure("short connections: CPU of the proxy", cost.proxy / cost.count * 1e6, "us each"));
-        figures.push(figure("short connections: CPU of all", cost.all / cost.count * 1e6, "us each"));
-        let cost = self.cost(|world| client::requests(world, amounts.time))?;
-        figures.push(figure("requests on open connections", cost.count / cost.seconds, "1/s"));
-        figures.push(figure("requests: CPU of the proxy", cost.proxy / cost.count * 1e6, "us each"));
-        figures.push(figure("requests: CPU of all", cost.all / cost.count * 1e6, "us each"));
-        let gigabyte = 1e9;
-        let down = self.cost(|world| client::download(world, amounts.bytes))?;
-        let up = self.cost(|world| client::upload(world, amounts.bytes))?;
-        for (name, cost) in [("download", down), ("upload", up)] {
-            let gigabytes = cost.count / gigabyte;
-            figures.push(figure(name, gigabytes / cost.seconds, "GB/s"));
-            figures.push(figure(&format!("{name}: CPU of the proxy"), cost.proxy / gigabytes * 1e3, "ms/GB"));
-            figures.push(figure(&format!("{name}: CPU of all"), cost.all / gigabytes * 1e3, "ms/GB"));
-        }
-        figures.extend(self.idle(amounts.idle)?);
-        Ok(figures)
+    /// One kind of traffic, once.
+    pub(crate) fn run(&mut self, kind: Kind, amounts: &Amounts) -> anyhow::Result<Vec<Figure>> {
+        let small = |name: &str, cost: &Cost| {
+            vec![
+                figure(name, cost.count / cost.seconds, "1/s"),
+                figure(&format!("{name}: CPU of the proxy"), cost.proxy / cost.count * 1e6, "us each"),
+                figure(&format!("{name}: CPU of all"), cost.all / cost.count * 1e6, "us each"),
+            ]
+        };
+        let large = |name: &str, cost: &Cost| {
+            let gigabytes = cost.count / 1e9;
+            vec![
+                figure(name, gigabytes / cost.seconds, "GB/s"),
+                figure(&format!("{name}: CPU of the proxy"), cost.proxy / gigabytes * 1e3, "ms/GB"),
+                figure(&format!("{name}: CPU of all"), cost.all / gigabytes * 1e3, "ms/GB"),
+            ]
+        };
+        Ok(match kind {
+            Kind::Connections => {
+                small("short connections", &self.cost(|world| client::connections(world, amounts.time))?)
+            }
+            Kind::Requests => small("small requests", &self.cost(|world| client::requests(world, amounts.time))?),
+            Kind::Download => large("download", &self.cost(|world| client::download(world, amounts.bytes))?),
+            Kind::Upload => large("upload", &self.cost(|world| client::upload(world, amounts.bytes))?),
+            Kind::Idle => self.idle(amounts.idle)?,
+        })
     }
 
     /// Memory of connections without a byte, with a proxy that carried nothing before.

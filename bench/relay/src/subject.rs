@@ -95,15 +95,12 @@ fn slice() -> anyhow::Result<Change> {
     Ok(Change::Slice(Key::new("default", "web-1"), Some(Arc::new(serde_json::from_value(object)?))))
 }
 
-/// Packets are led to HAProxy by a bare rule, as they are to us by ours.
+/// Packets are led to HAProxy by the shortest rules there can be, in the same places as ours.
 fn start_haproxy(program: &Path, world: &World, folder: &Path) -> anyhow::Result<Child> {
     let file = folder.join("haproxy.cfg");
     fs::write(&file, configuration())?;
-    let lead =
-        |port: u16| format!("add rule ip peer pre ip daddr {VIP} tcp dport {port} dnat to {NODE}:{}\n", 9000 + port);
-    let chain = "add table ip peer\ndelete table ip peer\nadd table ip peer\nadd chain ip peer pre { type nat hook prerouting priority -100; }\n";
     let rules = folder.join("rules.nft");
-    fs::write(&rules, format!("{chain}{}", PORTS.map(lead).concat()))?;
+    fs::write(&rules, script())?;
     let loaded = world.node.run(|| Command::new("nft").arg("-f").arg(&rules).status())?.context("run nft")?;
     if !loaded.success() {
         bail!("nft does not take the rules for HAProxy");
@@ -113,10 +110,30 @@ fn start_haproxy(program: &Path, world: &World, folder: &Path) -> anyhow::Result
     world.node.run(|| command.spawn())?.with_context(|| format!("start {}", program.display()))
 }
 
+fn script() -> String {
+    let lead = |port: u16| format!("ip daddr {VIP} tcp dport {port} dnat to {NODE}:{}\n", 9000 + port);
+    let lead = PORTS.map(lead).concat();
+    format!(
+        "flush ruleset
+        table ip peer {{
+        chain guards {{ ip daddr {VIP} accept
+        }}
+        chain filter-prerouting {{ type filter hook prerouting priority -110; ct state new goto guards
+        }}
+        chain filter-output {{ type filter hook output priority -110; ct state new goto guards
+        }}
+        chain nat-prerouting {{ type nat hook prerouting priority -100; {lead} }}
+        chain nat-output {{ type nat hook output priority -100; {lead} }}
+        chain nat-postrouting {{ type nat hook postrouting priority 100; meta mark & 0x4000 != 0 masquerade
+        }}
+        }}\n"
+    )
+}
+
 /// As many threads, connections and pipes as ours.
 fn configuration() -> String {
     let mut text = format!(
-        "global\n nbthread {THREADS}\n maxconn 7900\ndefaults\n mode tcp\n option splice-auto\n balance roundrobin\n \
+        "global\n nbthread {THREADS}\n maxconn 7900\n tune.pipesize 1048576\ndefaults\n mode tcp\n option splice-request\n option splice-response\n balance roundrobin\n \
          timeout connect 5s\n timeout client 1m\n timeout server 1m\n backlog 4096\n"
     );
     for port in PORTS {

@@ -17,8 +17,6 @@ use super::slab::Slab;
 use super::target::{Choice, Count, Target};
 use super::token::{Side, connection};
 
-/// How many are accepted before others have their turn.
-const BURST: usize = 32;
 /// Descriptors of one connection.
 const DESCRIPTORS: usize = 2;
 
@@ -65,17 +63,16 @@ impl Tcp {
         }
     }
 
-    /// Takes connections that wait.
-    pub(crate) fn accept(&mut self, listener: &TcpListener, target: &Arc<Target>, now: Instant) {
-        for _ in 0..BURST {
-            match relay::accept(listener) {
-                Ok(Some((client, from))) => self.begin(client, from, target, now),
-                Ok(None) => return,
-                // A client that gave up meanwhile.
-                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-                Err(error) => return self.turn_away(listener, &error),
-            }
+    /// Takes a connection that waits. If more do, there will be another event: asking for more in vain would cost as much.
+    pub(crate) fn accept(&mut self, listener: &TcpListener, target: &Arc<Target>, now: Instant) -> bool {
+        match relay::accept(listener) {
+            Ok(Some((client, from))) => self.begin(client, from, target, now),
+            Ok(None) => return false,
+            // A client that gave up meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+            Err(error) => self.turn_away(listener, &error),
         }
+        true
     }
 
     /// There is no descriptor for a connection that waits: one is freed to let it know.

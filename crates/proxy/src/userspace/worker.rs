@@ -21,6 +21,8 @@ use super::udp::Udp;
 
 /// How many commands may wait for a worker; then the one who gives them waits.
 const COMMANDS: usize = 1024;
+/// How many connections may wait for a portal that closes.
+const BACKLOG: usize = 4096;
 /// How many events are looked at in one go.
 const EVENTS: usize = 256;
 
@@ -195,7 +197,7 @@ impl Service {
         }
         if let Some((listener, target)) = self.listeners.remove(&number) {
             // Those that were led here before the rules went.
-            self.tcp.accept(&listener, &target, now);
+            let _ = (0..BACKLOG).all(|_| self.tcp.accept(&listener, &target, now));
             // Other workers may still hold it.
             let _ = self.poller.forget(listener.as_fd());
         }
