@@ -7,6 +7,9 @@ use crate::error::Error;
 use crate::netlink::{Attributes, Message, Protocol, Request, Socket, Writer, flag};
 use crate::nft;
 
+#[cfg(test)]
+mod tests;
+
 /// Connection tracking within nfnetlink.
 const SUBSYSTEM: u16 = 1;
 const GET: u16 = SUBSYSTEM << 8 | 1;

@@ -2,6 +2,8 @@
 //! bytes, written and read without ever trusting a length.
 
 mod attribute;
+#[cfg(test)]
+pub(crate) mod hostile;
 mod message;
 mod socket;
 #[cfg(test)]

@@ -162,7 +162,9 @@ impl Lab {
         // All are held until the end, so that no port comes twice.
         let bind = |_| self.client.run(|| UdpSocket::bind(from).unwrap()).unwrap();
         let sockets: Vec<UdpSocket> = (0..count).map(bind).collect();
-        sockets.iter().for_each(|socket| drop(socket.send_to(b"x", to).unwrap()));
+        for socket in &sockets {
+            socket.send_to(b"x", to).unwrap();
+        }
     }
 
     /// Looks as often as it should; returns how many flows were forgotten.

@@ -188,7 +188,7 @@ pub struct Deleted {
     pub elements: Vec<Element>,
 }
 
-fn deleted(one: &Message<'_>) -> Option<Deleted> {
+pub(super) fn deleted(one: &Message<'_>) -> Option<Deleted> {
     let set = one.attributes(decode::HEADER).text(2).filter(|_| one.kind == message(kind::DEL_ELEMENT))?;
     Some(Deleted { family: decode::family(one), set, elements: decode::elements(one) })
 }

@@ -179,7 +179,8 @@ fn line(entry: &Entry) -> Option<(Line, Traffic)> {
         to: SocketAddr::new(original.destination, original.destination_port),
         at: SocketAddr::new(reply.source, reply.source_port),
     };
-    let (packets, bytes) = (sent.packets + received.packets, sent.bytes + received.bytes);
+    let packets = sent.packets.saturating_add(received.packets);
+    let bytes = sent.bytes.saturating_add(received.bytes);
     let translated = entry.status & status::DESTINATION_NAT != 0;
     translated.then_some((line, Traffic { connections: 1, packets, bytes }))
 }
@@ -196,9 +197,9 @@ fn frontend<'a>(plan: &'a Plan, line: &Line) -> Option<&'a fairlead_plan::Fronte
 }
 
 fn add(total: &mut Traffic, more: Traffic) {
-    total.connections += more.connections;
-    total.packets += more.packets;
-    total.bytes += more.bytes;
+    total.connections = total.connections.saturating_add(more.connections);
+    total.packets = total.packets.saturating_add(more.packets);
+    total.bytes = total.bytes.saturating_add(more.bytes);
 }
 
 #[cfg(test)]

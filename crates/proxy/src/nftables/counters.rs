@@ -88,7 +88,8 @@ fn add(totals: &mut BTreeMap<(PortKey, SocketAddr), Traffic>, numbers: &Numbers,
     let Some(Value::Data(value)) = &element.value else { return };
     let Some((number, at)) = counted(&element.key, value) else { return };
     if let Some(port) = numbers.get(&(family, number)) {
-        totals.entry((port.clone(), at)).or_default().connections += counter.packets;
+        let total = &mut totals.entry((port.clone(), at)).or_default().connections;
+        *total = total.saturating_add(counter.packets);
     }
 }
 
