@@ -32,8 +32,9 @@ impl World {
             _ => None,
         };
         let wanted = question.node.as_deref().or(pod.as_ref().map(|pod| pod.spec.node_name.as_str()));
-        let object = choose(&nodes, wanted.filter(|name| !name.is_empty()), &settings.node)?;
-        let name = object.map_or(settings.node.clone(), |node| node.metadata.name.clone());
+        let wanted = wanted.filter(|name| !name.is_empty());
+        let object = choose(&nodes, wanted, &settings.node)?;
+        let name = object.map(|node| node.metadata.name.as_str()).or(wanted).unwrap_or(&settings.node).to_owned();
         let here = question.here || object.is_none() || name == settings.node;
         let settings = Settings { node: name, ..settings.clone() };
         let planned = node::node(&settings, question.mode, object.map(|node| &**node), &ranges(cluster).await);
