@@ -186,7 +186,8 @@ impl Settings {
             Some(NodePortAddresses::Ranges(ranges)) => ranges.iter().any(loopback),
             _ => false,
         };
-        asked || mode == Mode::Iptables && self.localhost_node_ports
+        // IPVS sends nothing on that is from a loopback address.
+        mode != Mode::Ipvs && asked || mode == Mode::Iptables && self.localhost_node_ports
     }
 }
 

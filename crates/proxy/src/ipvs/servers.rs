@@ -177,7 +177,9 @@ impl Servers {
                     self.add_endpoint(at, to, *weight, drains)?;
                 }
             }
-            gone.extend(had.keys().filter(|to| !server.endpoints.contains_key(to)).map(|to| Op::DeleteEndpoint(*at, *to)));
+            gone.extend(
+                had.keys().filter(|to| !server.endpoints.contains_key(to)).map(|to| Op::DeleteEndpoint(*at, *to)),
+            );
         }
         let ours = |at: &&At| !wanted.contains_key(at) && self.is_ours(at, addresses);
         gone.extend(there.keys().filter(ours).map(|at| Op::DeleteServer(*at)));
@@ -301,8 +303,8 @@ fn kernel_at(at: &At) -> kernel::At {
 fn program_at(at: &kernel::At) -> Option<At> {
     Some(match *at {
         kernel::At::Address { address: ip, protocol, port } => {
-            let known = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp].into_iter();
-            let protocol = known.filter(|known| number(*known) == protocol).next()?;
+            let mut known = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp].into_iter();
+            let protocol = known.find(|known| number(*known) == protocol)?;
             At::Address { ip, protocol, port }
         }
         kernel::At::Mark { v4, mark } => At::Mark { family: if v4 { Family::V4 } else { Family::V6 }, mark },

@@ -9,8 +9,8 @@
 
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::process::{Child, Command};
 use std::os::fd::AsFd;
+use std::process::{Child, Command};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use fairlead_kernel::netns::Namespace;
 use fairlead_kernel::sysctl;
 
 /// How long a client waits before it calls an answer lost.
-const PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(crate) const NODE: [&str; 2] = ["172.30.0.11", "fd30::11"];
 /// The names of Pods, with their addresses.
@@ -28,10 +28,8 @@ pub(crate) const PODS: [(&str, &str, &str); 3] = [
     ("p2", "10.50.1.12", "fd50:0:0:1::12"),
     ("p3", "10.50.2.13", "fd50:0:0:2::13"),
 ];
-const CLIENTS: [(&str, [&str; 2], [&str; 2]); 2] = [
-    ("out", ["172.30.0.100", "fd30::100"], NODE),
-    ("far", ["172.31.0.200", "fd31::200"], ["172.31.0.11", "fd31::11"]),
-];
+const CLIENTS: [(&str, [&str; 2], [&str; 2]); 2] =
+    [("out", ["172.30.0.100", "fd30::100"], NODE), ("far", ["172.31.0.200", "fd31::200"], ["172.31.0.11", "fd31::11"])];
 
 pub(crate) fn ip(text: &str) -> IpAddr {
     text.parse().unwrap()
@@ -51,7 +49,10 @@ pub(crate) struct Lab {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Came {
     /// Who answered, and whom that saw.
-    Answer { from: String, sees: IpAddr },
+    Answer {
+        from: String,
+        sees: IpAddr,
+    },
     Refused,
     Nothing,
 }
@@ -154,7 +155,9 @@ impl Lab {
                     links.add_address(index, prefix(gateway)).unwrap();
                     if lengths.0 == 32 {
                         let destination = Prefix::host(ip(address));
-                        links.add_route(&Route { destination, gateway: None, link: Some(index), source: None }).unwrap();
+                        links
+                            .add_route(&Route { destination, gateway: None, link: Some(index), source: None })
+                            .unwrap();
                     }
                 }
             })
@@ -239,9 +242,15 @@ impl Lab {
 
     /// What is in the kernel, for people who look at a check that failed.
     pub(crate) fn state(&self) -> String {
-        ["ip -o addr show dev fl-ipvs0 || true", "ipvsadm -Ln", "ipvsadm -Lcn", "nft list ruleset", "conntrack -L || true"]
-            .map(|line| self.tool(line))
-            .join("\n")
+        [
+            "ip -o addr show dev fl-ipvs0 || true",
+            "ipvsadm -Ln",
+            "ipvsadm -Lcn",
+            "nft list ruleset",
+            "conntrack -L || true",
+        ]
+        .map(|line| self.tool(line))
+        .join("\n")
     }
 
     /// Takes away what a check may have left.

@@ -4,12 +4,13 @@ use std::net::TcpListener;
 
 use fairlead_api::view::{Protocol, Service, TrafficPolicy};
 
+use crate::Checks;
 use crate::cluster::{Cluster, VIP, exposed, service, speaks};
 use crate::lab::{Came, Lab, NODE, at, each, ip};
 
 const EXTERNAL: [(&str, u16); 3] = [("203.0.113.7", 80), ("203.0.113.8", 80), (NODE[0], 30080)];
 
-pub(crate) const CHECKS: &[(&str, bool, fn(&Lab))] = &[
+pub(crate) const CHECKS: Checks = &[
     ("Pods are seen as themselves, others as the Node", true, |lab| {
         let _cluster = Cluster::ipvs(lab, service(|_| {}), "p1");
         assert_eq!(lab.tcp("p2", at(VIP, 80)).sees(), ip("10.50.1.12"));
@@ -146,7 +147,9 @@ pub(crate) const CHECKS: &[(&str, bool, fn(&Lab))] = &[
                 std::io::Write::write_all(&mut stream, format!("host {peer}\n").as_bytes()).unwrap();
             }
         });
-        lab.tool("ipvsadm -e -t 10.96.0.10:80 -r 10.50.1.11:8080 -m -w 0; ipvsadm -a -t 10.96.0.10:80 -r 10.50.1.99:8080 -m");
+        lab.tool(
+            "ipvsadm -e -t 10.96.0.10:80 -r 10.50.1.11:8080 -m -w 0; ipvsadm -a -t 10.96.0.10:80 -r 10.50.1.99:8080 -m",
+        );
         // What is delivered here is not rewritten.
         assert_eq!(lab.tcp("out", at(VIP, 80)), Came::Answer { from: "host".to_owned(), sees: ip("172.30.0.100") });
         assert_eq!(lab.tcp("node", at(VIP, 80)).from(), "host");

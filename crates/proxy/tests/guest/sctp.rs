@@ -5,10 +5,11 @@ use std::process::{Child, Command, Stdio};
 use fairlead_api::view::{Protocol, Service};
 use fairlead_proxy::Mode;
 
+use crate::Checks;
 use crate::cluster::{Cluster, VIP, VIP6, exposed, service, speaks};
 use crate::lab::{Lab, NODE};
 
-pub(crate) const CHECKS: &[(&str, bool, fn(&Lab))] = &[
+pub(crate) const CHECKS: Checks = &[
     ("SCTP in mode ipvs", true, |lab| everywhere(lab, Mode::Ipvs)),
     ("SCTP in mode nftables", true, |lab| everywhere(lab, Mode::Nftables)),
     ("SCTP in mode iptables", true, |lab| everywhere(lab, Mode::Iptables)),
