@@ -28,6 +28,17 @@ impl Running {
         Ok(Running(child))
     }
 
+    /// One that was started otherwise, such as in a network namespace.
+    pub fn of(child: Child) -> Running {
+        Running(child)
+    }
+
+    /// Ends it.
+    pub fn end(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+
     /// An error once it has ended by itself.
     pub fn check(&mut self) -> anyhow::Result<()> {
         let ended = self.0.try_wait()?;
@@ -37,12 +48,17 @@ impl Running {
 
     /// Time it has been on a core.
     pub fn cpu(&self) -> anyhow::Result<Duration> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.0.id()))?;
-        // The name in brackets may hold anything; what follows it is numbers.
-        let (_, fields) = stat.rsplit_once(')').context("a line of /proc/PID/stat")?;
-        let fields: Vec<&str> = fields.split_whitespace().collect();
-        let ticks = |at: usize| fields.get(at).and_then(|ticks| ticks.parse::<u64>().ok()).unwrap_or(0);
-        Ok(Duration::from_millis((ticks(11) + ticks(12)) * 1000 / TICKS_PER_SECOND))
+        cpu(&self.0.id().to_string())
+    }
+
+    /// The same with the programs it ran and that have ended.
+    pub fn cpu_with_children(&self) -> anyhow::Result<Duration> {
+        let process = self.0.id().to_string();
+        let mut nanoseconds = 0;
+        for task in fs::read_dir(format!("/proc/{process}/task"))?.flatten() {
+            nanoseconds += on_core(&task.path().join("schedstat")).unwrap_or(0);
+        }
+        Ok(Duration::from_nanos(nanoseconds) + ticks(&process, [13, 14])?)
     }
 
     /// Memory it holds, in bytes.
@@ -56,9 +72,32 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        self.end();
     }
+}
+
+/// Time this program has been on a core.
+pub fn own_cpu() -> anyhow::Result<Duration> {
+    cpu("self")
+}
+
+fn cpu(process: &str) -> anyhow::Result<Duration> {
+    ticks(process, [11, 12])
+}
+
+/// The nanoseconds a task has been on a core.
+fn on_core(schedstat: &Path) -> Option<u64> {
+    fs::read_to_string(schedstat).ok()?.split_whitespace().next()?.parse().ok()
+}
+
+/// Fields of /proc/PID/stat that count time, behind the name.
+fn ticks(process: &str, at: [usize; 2]) -> anyhow::Result<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
+    // The name in brackets may hold anything; what follows it is numbers.
+    let (_, fields) = stat.rsplit_once(')').context("a line of /proc/PID/stat")?;
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    let ticks = |at: usize| fields.get(at).and_then(|ticks| ticks.parse::<u64>().ok()).unwrap_or(0);
+    Ok(Duration::from_millis(at.map(ticks).iter().sum::<u64>() * 1000 / TICKS_PER_SECOND))
 }
 
 /// What Linux counts processor time in, on every architecture it matters for.

@@ -13,6 +13,7 @@ mod cli;
 mod config;
 mod gates;
 mod logs;
+mod trace;
 mod wire;
 
 /// The API server makes and drops many small pieces of memory; the system's allocator spends a fifth of a request on that.
@@ -45,6 +46,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
             threads()?.block_on(wire::proxy::run(proxy))
         }
         Command::Cleanup => wire::proxy::cleanup(),
+        Command::Trace(flags) => std::process::exit(threads()?.block_on(trace::run(&flags))),
         Command::Backup { file, flags } => {
             let config = config::load(*flags, Role::Server, &environment)?;
             threads()?.block_on(wire::backup(&config, &file))

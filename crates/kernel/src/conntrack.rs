@@ -1,10 +1,14 @@
 //! Which connections does the kernel know? Entries of connection tracking, read with a filter and deleted one by one.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use crate::error::Error;
 use crate::netlink::{Attributes, Message, Protocol, Request, Socket, Writer, flag};
 use crate::nft;
+
+#[cfg(test)]
+mod tests;
 
 /// Connection tracking within nfnetlink.
 const SUBSYSTEM: u16 = 1;
@@ -166,6 +170,36 @@ impl Conntrack {
     }
 }
 
+/// Listens to connections that end, in the namespace it was opened in. What they counted comes with them, if the kernel is
+/// told to count (`net.netfilter.nf_conntrack_acct`).
+#[derive(Debug)]
+pub struct Ended {
+    socket: Socket,
+}
+
+impl Ended {
+    /// Listens from now on.
+    pub fn open() -> Result<Self, Error> {
+        /// The group of connections that end.
+        const GROUP: u32 = 3;
+        let socket = Socket::open(Protocol::Netfilter)?;
+        socket.join(GROUP)?;
+        Ok(Ended { socket })
+    }
+
+    /// Hands out those that ended, after waiting up to `limit` for the first. [`Error::Overrun`] means that some were lost.
+    pub fn entries(&mut self, limit: Duration, mut each: impl FnMut(Entry)) -> Result<(), Error> {
+        if self.socket.wait(limit)? {
+            let take = |message: &Message<'_>| {
+                entry(message).filter(|_| message.kind == DELETE).map(&mut each);
+            };
+            let mut take = take;
+            while self.socket.receive(false, &mut take)? {}
+        }
+        Ok(())
+    }
+}
+
 fn wanted(entry: &Entry, filter: Filter) -> bool {
     let (original, reply) = (&entry.original, &entry.reply);
     filter.protocol.is_none_or(|protocol| original.protocol == protocol)
@@ -205,17 +239,18 @@ impl Wanted {
         const PROTOCOL: u32 = 1 << 3;
         let (address_flag, port_flag) = if self.source { (1 << 0, 1 << 4) } else { (1 << 1, 1 << 5) };
         let (v4, v6, port_kind) = if self.source { (1, 3, 2) } else { (2, 4, 3) };
-        // The kernel takes no port without a protocol.
+        // The kernel takes no port without a protocol. Of IPv6 addresses it hands out all but the one that is wanted (seen
+        // in 6.18), so we compare them.
         let port = self.port.filter(|_| protocol.is_some());
-        let flags =
-            [(self.address.is_some(), address_flag), (protocol.is_some(), PROTOCOL), (port.is_some(), port_flag)];
+        let address = self.address.filter(IpAddr::is_ipv4);
+        let flags = [(address.is_some(), address_flag), (protocol.is_some(), PROTOCOL), (port.is_some(), port_flag)];
         let flags: u32 = flags.iter().filter(|(wanted, _)| *wanted).map(|(_, flag)| flag).sum();
         // Answers have the protocol of what they answer.
         if flags == 0 || self.source && flags == PROTOCOL {
             return 0;
         }
         w.nest(kind, |w| {
-            w.nest(1, |w| self.address.into_iter().for_each(|address| put_address(w, v4, v6, address)));
+            w.nest(1, |w| address.into_iter().for_each(|address| put_address(w, v4, v6, address)));
             w.nest(2, |w| {
                 protocol.into_iter().for_each(|protocol| w.u8(1, protocol));
                 port.into_iter().for_each(|port| w.u16_be(port_kind, port));

@@ -17,6 +17,9 @@ const NEW_ROUTE: u16 = 24;
 const DEL_ROUTE: u16 = 25;
 const GET_ROUTE: u16 = 26;
 
+#[cfg(test)]
+mod tests;
+
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;

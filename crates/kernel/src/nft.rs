@@ -39,7 +39,7 @@ mod trace;
 mod userdata;
 
 pub use batch::Batch;
-pub use connection::{Connection, Generation};
+pub use connection::{Connection, Deleted, Generation};
 pub use expr::*;
 pub use key::{DataType, Key};
 pub use model::*;

@@ -25,6 +25,6 @@ pub use model::{
     Verdict,
 };
 pub use sets::is_concatenation_of_ranges;
-pub use state::{Known, Nft, Options, Portals, clear, render};
+pub use state::{COUNTED, Known, Nft, Options, Portals, clear, counted, render};
 pub(crate) use trace::trace_between;
 pub use trace::{Fate, Memory, Step, Trace, outcome, trace};

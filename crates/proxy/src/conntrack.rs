@@ -12,12 +12,14 @@ use fairlead_plan::{Family, FrontendKey, Plan, PlanChange, PortKey, family_of};
 use crate::Error;
 use removed::Removed;
 use scope::Scope;
+pub use traffic::{ACCOUNTING, Meter};
 
 mod removed;
 mod scope;
 mod stale;
 #[cfg(test)]
 mod tests;
+mod traffic;
 
 /// How long after a look the next one is: a packet may have passed the old rules before they changed, and be remembered
 /// only after the look. Few take longer than the first; what waits in a queue may.

@@ -51,8 +51,6 @@ pub(crate) struct Follower {
     ranges: Mirror,
     settings: Settings,
     mode: Mode,
-    /// Says how many changes wait, and how old the oldest is.
-    pub(crate) waiting: Arc<dyn Fn(Stamp) + Send + Sync>,
 }
 
 impl Follower {
@@ -70,7 +68,7 @@ impl Follower {
             .with_only::<Node>(nodes)
             .build();
         let ranges = Mirror::builder(cluster).with::<ServiceCidr>().build();
-        Follower { objects, ranges, settings: settings.clone(), mode, waiting: Arc::new(|_| {}) }
+        Follower { objects, ranges, settings: settings.clone(), mode }
     }
 
     /// Everything, once all of it is known.
@@ -140,9 +138,9 @@ impl Follower {
         self.objects.get::<Node>("", &self.settings.node)
     }
 
-    /// Up to which revision Services and EndpointSlices are known.
+    /// Up to which revision EndpointSlices are known: that is what people wait for, and Services may be quiet for long.
     fn revision(&self) -> u64 {
-        self.objects.revision::<Service>().min(self.objects.revision::<EndpointSlice>())
+        self.objects.revision::<EndpointSlice>()
     }
 }
 

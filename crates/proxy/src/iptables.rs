@@ -10,7 +10,7 @@ use fairlead_kernel::iptables::{Iptables as Tool, Variant, Version};
 use fairlead_plan::{Family, Plan, PlanChange};
 use fairlead_program::iptables::{Op, Options, Place, Rule, TableName, Target, diff, jumps, render, restore};
 
-use crate::{Dataplane, Error, Mode};
+use crate::{Dataplane, Error, Mode, RulesWritten};
 use saved::Saved;
 
 mod saved;
@@ -29,6 +29,8 @@ pub(crate) struct Iptables {
     looked: Instant,
     /// Rules that must be there, by chain; `None`: nothing is known.
     held: Option<BTreeMap<Place, BTreeMap<String, usize>>>,
+    /// How many were written last.
+    written: BTreeMap<Place, usize>,
 }
 
 impl Iptables {
@@ -39,7 +41,7 @@ impl Iptables {
         if missing(Version::V4) {
             return Err(Error::Missing("iptables does not work here: is it installed, and may we use it?".to_owned()));
         }
-        Ok(Iptables { options, variant, thorough, looked: Instant::now(), held: None })
+        Ok(Iptables { options, variant, thorough, looked: Instant::now(), held: None, written: BTreeMap::new() })
     }
 
     fn write(&mut self, ops: &[Op]) -> Result<(), Error> {
@@ -54,6 +56,11 @@ impl Iptables {
     }
 
     fn count(&mut self, ops: &[Op]) {
+        self.written.clear();
+        for op in ops {
+            *self.written.entry(op.place()).or_default() +=
+                if let Op::Write(_, _, rules) = op { rules.len() } else { 1 };
+        }
         let held = self.held.get_or_insert_default();
         for op in ops {
             let table = held.entry(op.place()).or_default();
@@ -151,6 +158,16 @@ impl Dataplane for Iptables {
         self.write(&ops)?;
         self.count(&ops);
         Ok(())
+    }
+
+    fn rules(&self) -> Vec<RulesWritten> {
+        let of = |((family, table), chains): (&Place, &BTreeMap<String, usize>)| RulesWritten {
+            table: table_name(*table),
+            family: *family,
+            total: chains.values().sum(),
+            written: self.written.get(&(*family, *table)).copied().unwrap_or(0),
+        };
+        self.held.iter().flatten().map(of).collect()
     }
 
     fn drift(&mut self, plan: &Plan) -> Result<Option<String>, Error> {

@@ -7,96 +7,163 @@ pub mod conntrack;
 mod dataplane;
 mod error;
 mod follow;
+pub mod health;
+mod http;
 mod iptables;
 mod ipvs;
+#[cfg(test)]
+mod lab;
+mod metrics;
 mod modes;
 mod nftables;
 mod node;
+mod report;
 mod settings;
-mod status;
+pub mod status;
+pub mod sysctls;
+pub mod trace;
+pub mod userspace;
 mod worker;
 
 use std::sync::Arc;
-use std::sync::mpsc;
-use std::time::Duration;
+use std::sync::mpsc::{self, SyncSender};
+use std::thread::JoinHandle;
 
-use fairlead_cluster::Cluster;
-use fairlead_plan::{Node, PlanChange, Planner};
+use fairlead_api::kinds;
+use fairlead_api::view::{Family, Meta};
+use fairlead_cluster::programmed::{self, Component};
+use fairlead_cluster::{Cluster, Recorder, Reference, Severity};
+use fairlead_plan::{Node, Planner};
 use tokio_util::sync::CancellationToken;
 
-pub use dataplane::{Counters, Dataplane, Traffic};
+pub use dataplane::{Counters, Dataplane, RulesWritten, Traffic};
 pub use error::Error;
+pub use metrics::{Extent, Metrics, Policy, Tallies};
 pub use modes::dataplane;
 pub use settings::{Conntrack, Detection, Ipvs, Mode, Settings, Userspace};
 pub use status::Pages;
 
-use conntrack::{Reconciled, Reconciler};
+use conntrack::Reconciler;
 use follow::Follower;
-use worker::{QUEUE, Stamp, Watcher, Work, Worker};
+use health::{Health, Listeners};
+use modes::Chosen;
+use report::Report;
+use status::Status;
+use worker::{QUEUE, Work, Worker};
+
+/// Families every proxy serves.
+const FAMILIES: [Family; 2] = [Family::V4, Family::V6];
 
 /// Serves the Services of a cluster on this Node until told to stop. Rules stay when it ends: connections live on, and the next
 /// run takes over.
-pub async fn run(cluster: Cluster, settings: Settings, stop: CancellationToken) -> Result<(), Error> {
+pub async fn run(cluster: Cluster, settings: Settings, pages: Pages, stop: CancellationToken) -> Result<(), Error> {
+    let cluster = cluster.managed_by("fairlead-proxy");
+    let recorder = Recorder::new(&cluster, "fairlead-proxy", &settings.node);
     let chosen = modes::open(&settings)?;
+    tell(&chosen, &settings, &recorder);
     let mode = chosen.dataplane.mode();
+    let metrics = Metrics::new(mode, &FAMILIES);
+    let health = Health::new(settings.sync_period, &FAMILIES, metrics.clone());
+    let status = Status::new(mode, pages, metrics.clone());
+    status.parameters(sysctls::set(&settings, mode));
+    sysctls::forwarding().iter().for_each(|problem| tracing::warn!("{problem}"));
+
+    let report = Arc::new(Report::new(metrics.clone(), health.clone()));
+    let listeners = Listeners {
+        healthz: settings.healthz,
+        hard_fail: settings.bind_hard_fail,
+        node: settings.node.clone(),
+        recorder: Some(recorder.clone()),
+    };
+    let component = Component { name: "proxy", node: settings.node.clone(), uid: None };
+    let servers = async {
+        let metrics = async {
+            match settings.metrics {
+                Some(address) => status::serve(status, address, settings.bind_hard_fail, stop.clone()).await,
+                None => Ok(()),
+            }
+        };
+        tokio::try_join!(health::serve(health.clone(), listeners, stop.clone()), metrics)?;
+        stop.cancelled().await;
+        Ok(())
+    };
+    tokio::select! {
+        served = servers => served,
+        ended = serve(&cluster, &settings, chosen, report.clone(), stop.clone()) => ended,
+        () = programmed::announce(cluster.clone(), component, report.progress(), stop.clone()) => Ok(()),
+    }
+}
+
+/// Says which mode runs.
+fn tell(chosen: &Chosen, settings: &Settings, recorder: &Recorder) {
+    let about = || Reference::to(&kinds::NODE, &Meta { name: settings.node.clone(), ..Meta::default() });
+    let mode = chosen.dataplane.mode();
+    tracing::info!(node = settings.node, %mode, "serving Services");
+    recorder.record(about(), Severity::Normal, "Starting", format!("serving Services in mode {mode}"));
     if let Some(why) = &chosen.fallback {
         tracing::warn!("{why}");
+        recorder.record(about(), Severity::Warning, "FallbackProxyMode", why.as_str());
     }
-    let mut follower = Follower::new(&cluster, &settings, mode);
-    let first = tokio::select! {
+}
+
+/// Follows the cluster, and hands what changes to the thread that programs the kernel.
+async fn serve(
+    cluster: &Cluster,
+    settings: &Settings,
+    chosen: Chosen,
+    report: Arc<Report>,
+    stop: CancellationToken,
+) -> Result<(), Error> {
+    let mode = chosen.dataplane.mode();
+    let mut follower = Follower::new(cluster, settings, mode);
+    let mut next = tokio::select! {
         first = follower.first() => first,
         () = stop.cancelled() => return Ok(()),
     };
-    let worker = Worker {
-        planner: Planner::new(Node::default()),
-        dataplane: chosen.dataplane,
-        reconciler: Reconciler::new(),
-        addresses: node::Addresses::open()?,
-        watcher: Arc::new(Log),
-        pause: modes::pause(&settings, mode),
-        sync_period: settings.sync_period,
-    };
-    let (work, todo) = mpsc::sync_channel(QUEUE);
-    let thread = std::thread::Builder::new().name("proxy".to_owned()).spawn(move || worker.run(&todo));
-    let thread = thread.map_err(|error| Error::Io { what: "starting a thread".to_owned(), error })?;
-    let mut next = first;
-    while follow::send(&work, Work::Changes(next)).await.is_ok() {
+    let (work, thread) = start(chosen.dataplane, settings, report.clone())?;
+    report.count_with(&work);
+    loop {
+        report.seen(&next.stamp, follower.object().map(|node| &**node));
+        if follow::send(&work, Work::Changes(next)).await.is_err() {
+            break;
+        }
         next = tokio::select! {
             next = follower.next() => next,
             () = stop.cancelled() => break,
         };
     }
+    report.count_no_more();
     drop(work);
     // It ends as soon as what it does is done.
     match tokio::task::spawn_blocking(move || thread.join()).await {
-        Ok(Ok(())) => Ok(()),
+        Ok(Ok(())) if stop.is_cancelled() => Ok(()),
         _ => Err(Error::Missing("the thread that programs the kernel ended by mistake".to_owned())),
     }
 }
 
-struct Log;
-
-impl Watcher for Log {
-    fn programmed(&self, stamps: &[Stamp], change: &PlanChange, took: Duration, full: bool) {
-        tracing::debug!(
-            ?stamps,
-            frontends = change.frontends.len(),
-            pools = change.pools.len(),
-            ?took,
-            full,
-            "programmed"
-        );
-    }
-
-    fn failed(&self, _: &Error) {}
-
-    fn repaired(&self, _: &str) {}
-
-    fn forgotten(&self, done: &Reconciled) {
-        if let Some(took) = done.took {
-            tracing::debug!(?done.deleted, ?took, "looked at the flows the kernel remembers");
-        }
-    }
+/// Starts the thread that programs the kernel.
+fn start(
+    dataplane: Box<dyn Dataplane>,
+    settings: &Settings,
+    report: Arc<Report>,
+) -> Result<(SyncSender<Work>, JoinHandle<()>), Error> {
+    let pause = modes::pause(settings, dataplane.mode());
+    let worker = Worker {
+        planner: Planner::new(Node::default()),
+        dataplane,
+        reconciler: Reconciler::new(),
+        meter: None,
+        addresses: node::Addresses::open()?,
+        watcher: report,
+        pause,
+        sync_period: settings.sync_period,
+        others: true,
+        owed: None,
+    };
+    let (work, todo) = mpsc::sync_channel(QUEUE);
+    let thread = std::thread::Builder::new().name("proxy".to_owned()).spawn(move || worker.run(&todo));
+    let thread = thread.map_err(|error| Error::Io { what: "starting a thread".to_owned(), error })?;
+    Ok((work, thread))
 }
 
 /// Removes whatever this machine has of ours in its kernel, of any mode, and says what that was.

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use fairlead_program::{iptables as ipt, nft};
 
-use crate::iptables::Iptables;
-use crate::ipvs::Ipvs;
-use crate::nftables::Nftables;
+use crate::iptables::{self, Iptables};
+use crate::ipvs::{self, Ipvs};
+use crate::nftables::{self, Nftables};
+use crate::userspace::{self, Userspace};
 use crate::{Dataplane, Error, Mode, Settings};
 
 /// How long changes are gathered in modes in which each costs the run of a program.
@@ -45,8 +46,27 @@ pub fn dataplane(mode: Mode, settings: &Settings) -> Result<Box<dyn Dataplane>, 
             let options = ipt::Options { masquerade_mark, drop_invalid: !settings.conntrack.tcp_be_liberal };
             Ok(Box::new(Iptables::open(options, thorough)?))
         }
+        Mode::Userspace => {
+            let udp_timeout = settings.userspace.udp_idle;
+            let rules = nft::Options { masquerade_mark };
+            let options = userspace::Options { rules, thorough, udp_timeout, ..userspace::Options::default() };
+            Ok(Box::new(Userspace::open(options)?))
+        }
         Mode::Ipvs => Ok(Box::new(Ipvs::open(settings)?)),
-        Mode::Userspace => Err(Error::Missing(format!("mode {mode} is not there yet"))),
+    }
+}
+
+/// Removes what other modes left here.
+pub(crate) fn remove_others(mode: Mode) {
+    // Modes nftables and userspace share a table: whoever loads it takes it over.
+    let tables = matches!(mode, Mode::Nftables | Mode::Userspace);
+    let others: [(bool, fn() -> Result<Vec<String>, Error>); 3] =
+        [(!tables, nftables::remove), (mode != Mode::Iptables, iptables::remove), (mode != Mode::Ipvs, ipvs::remove)];
+    for (_, remove) in others.into_iter().filter(|(other, _)| *other) {
+        match remove() {
+            Ok(removed) => removed.iter().for_each(|what| tracing::info!("removed {what}, of another mode")),
+            Err(error) => tracing::warn!(%error, "cannot remove what another mode left"),
+        }
     }
 }
 

@@ -8,12 +8,14 @@ use std::time::{Duration, Instant};
 
 use fairlead_kernel::nft::{self as kernel, Batch, Connection};
 use fairlead_plan::{Family, Plan, PlanChange};
-use fairlead_program::nft::{Known, Nft, Op, Options, clear};
+use fairlead_program::nft::{Known, Nft, Op, Options, Portals, clear};
 
-use crate::{Dataplane, Error, Mode};
+use crate::{Counters, Dataplane, Error, Mode};
+use counters::Tally;
 use ledger::Ledger;
 
 pub(crate) mod convert;
+pub(crate) mod counters;
 pub(crate) mod ledger;
 
 /// The map in which the kernel remembers clients.
@@ -28,6 +30,9 @@ pub(crate) struct Nftables {
     options: Options,
     /// How often everything is counted although others changed only what is theirs, as far as one sees at a glance.
     thorough: Duration,
+    /// What was counted by elements that are gone.
+    tally: Tally,
+    tidied: Instant,
     held: Option<Held>,
 }
 
@@ -50,14 +55,8 @@ impl Nftables {
         batch.add_table(&trial);
         batch.delete_table(&trial);
         connection.commit(batch, None).map_err(|error| Error::Missing(format!("nftables cannot be used: {error}")))?;
-        Ok(Nftables { connection, options, thorough, held: None })
-    }
-
-    /// Makes a batch of steps and counts what is there after it.
-    fn commit(&mut self, ops: &[Op], extra: impl FnOnce(&mut Batch)) -> Result<(), Error> {
-        let mut batch = convert::batch(ops);
-        extra(&mut batch);
-        Ok(self.connection.commit(batch, None)?)
+        let (tally, tidied) = (Tally::default(), Instant::now());
+        Ok(Nftables { connection, options, thorough, tally, tidied, held: None })
     }
 
     /// What an earlier run left: numbers it gave out.
@@ -103,6 +102,42 @@ impl Nftables {
         }
         Ok(all)
     }
+
+    /// Loads a plan whose pools a process of the Node serves.
+    pub(crate) fn load_portals(&mut self, plan: &Plan, portals: Portals) -> Result<(), Error> {
+        let program = Nft::with_portals(plan, self.options.clone(), portals);
+        self.put(plan, program, &[])
+    }
+
+    /// Where pools are served, if that was loaded. New ones must be there before [`Dataplane::apply`].
+    pub(crate) fn portals(&mut self) -> Option<&mut Portals> {
+        self.held.as_mut()?.nft.portals()
+    }
+
+    /// Puts a program in the place of what is there.
+    fn put(
+        &mut self,
+        plan: &Plan,
+        (nft, program): (Nft, Vec<Op>),
+        clients: &[(Family, Vec<kernel::Element>)],
+    ) -> Result<(), Error> {
+        if let Some(held) = self.held.take() {
+            // Counting is not worth a failure: what is there may be in pieces.
+            let _ = self.tally.keep(&mut self.connection, &held.nft, plan);
+        }
+        let mut ops = clear();
+        ops.extend(program);
+        let mut batch = convert::batch(&ops);
+        for (family, elements) in clients.iter().filter(|(family, _)| plan.node().families.contains(family)) {
+            batch.add_elements(&convert::table(*family), AFFINITY, elements);
+        }
+        self.connection.commit(batch, None)?;
+        let mut ledger = Ledger::default();
+        ledger.take(&ops);
+        let generation = self.connection.generation()?;
+        self.held = Some(Held { nft, ledger, generation, counted: Instant::now() });
+        Ok(())
+    }
 }
 
 impl Dataplane for Nftables {
@@ -112,35 +147,27 @@ impl Dataplane for Nftables {
 
     fn load(&mut self, plan: &Plan) -> Result<(), Error> {
         let (known, clients) = (self.known()?, self.clients()?);
-        let (nft, program) = Nft::resume(plan, self.options.clone(), &known);
-        let families = plan.node().families.clone();
-        let mut ops = clear();
-        ops.extend(program);
-        self.commit(&ops, |batch| {
-            for (family, elements) in clients.iter().filter(|(family, _)| families.contains(family)) {
-                batch.add_elements(&convert::table(*family), AFFINITY, elements);
-            }
-        })?;
-        let mut ledger = Ledger::default();
-        ledger.take(&ops);
-        let generation = self.connection.generation()?;
-        self.held = Some(Held { nft, ledger, generation, counted: Instant::now() });
-        Ok(())
+        let program = Nft::resume(plan, self.options.clone(), &known);
+        self.put(plan, program, &clients)
     }
 
     fn apply(&mut self, plan: &Plan, change: &PlanChange) -> Result<(), Error> {
         let Some(held) = &mut self.held else { return self.load(plan) };
+        let before = counters::numbers(&held.nft, change);
         let ops = held.nft.apply(plan, change);
         if ops.is_empty() {
             return Ok(());
         }
         if ops.iter().any(|op| matches!(op, Op::DeleteTable(family) if plan.node().families.contains(family))) {
             // A map is full. Whoever makes all of it anew may as well keep what is remembered of clients.
-            return self.load(plan);
+            return match held.nft.portals().map(std::mem::take) {
+                Some(portals) => self.load_portals(plan, portals),
+                None => self.load(plan),
+            };
         }
         held.ledger.take(&ops);
         held.generation = next(held.generation);
-        let done = self.commit(&ops, |_| {});
+        let done = self.tally.commit(&mut self.connection, convert::batch(&ops), &before);
         if done.is_err() {
             // What is in the kernel is no longer what we think.
             self.held = None;
@@ -148,7 +175,18 @@ impl Dataplane for Nftables {
         done
     }
 
+    fn counters(&mut self, plan: &Plan) -> Result<Counters, Error> {
+        match &self.held {
+            Some(held) => self.tally.counters(&mut self.connection, &held.nft, plan),
+            None => Ok(Counters::default()),
+        }
+    }
+
     fn drift(&mut self, plan: &Plan) -> Result<Option<String>, Error> {
+        if self.tidied.elapsed() >= self.thorough {
+            self.tidied = Instant::now();
+            self.tally.forget_gone(plan);
+        }
         let Some(held) = &self.held else { return Ok(Some("nothing was loaded".to_owned())) };
         let (expected, due) = (held.generation, held.counted.elapsed() >= self.thorough);
         let now = self.connection.generation()?;

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use fairlead_plan::NodePortAddresses;
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net};
 
 /// How packets are made to go where they should.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,7 +117,9 @@ pub struct Userspace {
 
 impl Default for Userspace {
     fn default() -> Userspace {
-        Userspace { ports: None, udp_idle: Duration::from_millis(250) }
+        // kube-proxy had 250 ms, in which a name server that asks others often cannot answer. What bounds the flows here is
+        // their number, so they may be long.
+        Userspace { ports: None, udp_idle: Duration::from_secs(60) }
     }
 }
 
@@ -173,21 +175,28 @@ impl Settings {
         }
     }
 
-    /// Whether node ports are served on 127.0.0.0/8 in a mode: in mode iptables unless that is switched off, in others if
-    /// [`Settings::node_port_addresses`] name a range of loopback addresses.
+    /// Whether node ports are served on 127.0.0.0/8 in a mode: in mode iptables unless that is switched off or
+    /// [`Settings::node_port_addresses`] leave them out, in others only if those name loopback addresses, and in mode IPVS never.
     pub fn localhost_in(&self, mode: Mode) -> bool {
-        let loopback = |range: &IpNet| match range {
-            IpNet::V4(range) => {
-                range.prefix_len() >= 8 && range.network().octets()[0] == Ipv4Addr::LOCALHOST.octets()[0]
-            }
-            IpNet::V6(_) => false,
+        let loopback = Ipv4Net::new_assert(Ipv4Addr::new(127, 0, 0, 0), 8);
+        let ranges: Vec<Ipv4Net> = match &self.node_port_addresses {
+            Some(NodePortAddresses::Primary) => return false,
+            Some(NodePortAddresses::Ranges(ranges)) => ranges.iter().filter_map(of_version_4).collect(),
+            None => Vec::new(),
         };
-        let asked = match &self.node_port_addresses {
-            Some(NodePortAddresses::Ranges(ranges)) => ranges.iter().any(loopback),
-            _ => false,
-        };
+        if mode == Mode::Iptables {
+            let covered = |range: &Ipv4Net| range.contains(&loopback) || loopback.contains(range);
+            return self.localhost_node_ports && (ranges.is_empty() || ranges.iter().any(covered));
+        }
         // IPVS sends nothing on that is from a loopback address.
-        mode != Mode::Ipvs && asked || mode == Mode::Iptables && self.localhost_node_ports
+        mode != Mode::Ipvs && ranges.iter().any(|range| loopback.contains(range))
+    }
+}
+
+fn of_version_4(range: &IpNet) -> Option<Ipv4Net> {
+    match range {
+        IpNet::V4(range) => Some(*range),
+        IpNet::V6(_) => None,
     }
 }
 

@@ -2,14 +2,15 @@
 //! do. Everything here may block; nothing else in the proxy does.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
-use fairlead_plan::{Change, PlanChange, Planner};
+use fairlead_plan::{Change, Plan, PlanChange, Planner};
 
-use crate::conntrack::{Reconciled, Reconciler};
+use crate::conntrack::{Meter, Reconciled, Reconciler};
+use crate::dataplane::RulesWritten;
 use crate::node::Addresses;
-use crate::{Counters, Dataplane, Error};
+use crate::{Dataplane, Error, Tallies};
 
 /// How often the kernel is looked at briefly.
 const GLANCE: Duration = Duration::from_secs(1);
@@ -23,7 +24,7 @@ pub(crate) enum Work {
     /// Objects changed.
     Changes(Batch),
     /// Somebody asks what was counted.
-    Counters(tokio::sync::oneshot::Sender<Counters>),
+    Counters(SyncSender<Tallies>),
 }
 
 /// Changes that arrived together.
@@ -49,9 +50,11 @@ pub(crate) struct Stamp {
 /// Who wants to know what happens here.
 pub(crate) trait Watcher: Send + Sync {
     /// Changes are in the kernel, after so long.
-    fn programmed(&self, stamps: &[Stamp], change: &PlanChange, took: Duration, full: bool);
+    fn programmed(&self, stamps: &[Stamp], plan: &Plan, change: &PlanChange, took: Duration, full: bool);
+    /// Rules were written, in modes that write them one by one.
+    fn wrote(&self, rules: &[RulesWritten]);
     /// They are not.
-    fn failed(&self, error: &Error);
+    fn failed(&self, error: &Error, full: bool);
     /// The kernel was not as we left it, and is mended now.
     fn repaired(&self, what: &str);
     /// Flows were looked at, and some forgotten.
@@ -63,12 +66,18 @@ pub(crate) struct Worker {
     pub(crate) planner: Planner,
     pub(crate) dataplane: Box<dyn Dataplane>,
     pub(crate) reconciler: Reconciler,
+    /// Who adds up packets and bytes, where the kernel counts them.
+    pub(crate) meter: Option<Meter>,
     pub(crate) addresses: Addresses,
     pub(crate) watcher: Arc<dyn Watcher>,
     /// The least time between two changes of the kernel.
     pub(crate) pause: Duration,
     /// How often everything is looked at.
     pub(crate) sync_period: Duration,
+    /// What other modes left here was not removed yet: that waits until this one serves.
+    pub(crate) others: bool,
+    /// The newest changes that are in the plan and not in the kernel.
+    pub(crate) owed: Option<Stamp>,
 }
 
 /// When to do what.
@@ -96,7 +105,7 @@ impl Worker {
             let wait = clock.next().saturating_duration_since(Instant::now());
             match work.recv_timeout(wait) {
                 Ok(Work::Changes(batch)) => self.take(batch, work, &mut clock),
-                Ok(Work::Counters(answer)) => self.count(answer),
+                Ok(Work::Counters(answer)) => self.count(&answer),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -113,7 +122,7 @@ impl Worker {
                     changes.extend(more.changes);
                     stamps.push(more.stamp);
                 }
-                Ok(Work::Counters(answer)) => self.count(answer),
+                Ok(Work::Counters(answer)) => self.count(&answer),
                 Err(_) => break,
             }
         }
@@ -127,61 +136,64 @@ impl Worker {
     }
 
     fn program(&mut self, change: &PlanChange, stamps: &[Stamp], clock: &mut Clock) {
+        self.owed = stamps.last().copied().or(self.owed);
+        if clock.retry.is_some() {
+            return self.load(change, clock);
+        }
         let began = Instant::now();
-        let mut full = clock.retry.is_some();
-        let mut done = match full {
-            true => self.dataplane.load(self.planner.plan()),
-            false => self.dataplane.apply(self.planner.plan(), change),
-        };
-        if let (Err(error), false) = (&done, full) {
-            tracing::warn!(%error, "a change did not get into the kernel; loading everything");
-            self.watcher.failed(error);
-            full = true;
-            done = self.dataplane.load(self.planner.plan());
-        }
-        clock.free = Instant::now() + self.pause;
-        match done {
-            Ok(()) => {
-                clock.retry = None;
-                self.watcher.programmed(stamps, change, began.elapsed(), full);
-                // What an earlier run left behind is in no change.
-                let done = match full {
-                    true => self
-                        .reconciler
-                        .change(self.planner.plan(), change)
-                        .and_then(|_| self.reconciler.full(self.planner.plan())),
-                    false => self.reconciler.change(self.planner.plan(), change),
-                };
-                self.forgotten(done, clock);
+        match self.dataplane.apply(self.planner.plan(), change) {
+            Ok(()) => self.done(change, stamps, began, false, clock),
+            Err(error) => {
+                tracing::warn!(%error, "a change did not get into the kernel; loading everything");
+                self.watcher.failed(&error, false);
+                self.load(change, clock);
             }
-            Err(error) => self.fail(&error, clock),
         }
     }
 
-    fn fail(&mut self, error: &Error, clock: &mut Clock) {
-        let wait = clock.retry.map_or(RETRY.0, |(_, wait)| (wait * 2).min(RETRY.1));
-        tracing::error!(%error, "the plan is not in the kernel; trying again in {wait:?}");
-        self.watcher.failed(error);
-        clock.retry = Some((Instant::now() + wait, wait));
-    }
-
-    /// Loads everything.
-    fn load(&mut self, clock: &mut Clock) {
+    /// Loads everything, the last change included.
+    fn load(&mut self, change: &PlanChange, clock: &mut Clock) {
         let began = Instant::now();
         match self.dataplane.load(self.planner.plan()) {
             Ok(()) => {
-                clock.retry = None;
-                self.watcher.programmed(&[], &PlanChange::default(), began.elapsed(), true);
+                let owed = self.owed;
+                self.done(change, owed.as_slice(), began, true, clock);
             }
-            Err(error) => self.fail(&error, clock),
+            Err(error) => {
+                let wait = clock.retry.map_or(RETRY.0, |(_, wait)| (wait * 2).min(RETRY.1));
+                tracing::error!(%error, "the plan is not in the kernel; trying again in {wait:?}");
+                self.watcher.failed(&error, true);
+                clock.retry = Some((Instant::now() + wait, wait));
+            }
         }
+    }
+
+    /// The kernel has it: tells everybody, and lets it forget what must be forgotten.
+    fn done(&mut self, change: &PlanChange, stamps: &[Stamp], began: Instant, full: bool, clock: &mut Clock) {
+        clock.free = Instant::now() + self.pause;
+        (clock.retry, self.owed) = (None, None);
+        self.watcher.programmed(stamps, self.planner.plan(), change, began.elapsed(), full);
+        self.watcher.wrote(&self.dataplane.rules());
+        if std::mem::take(&mut self.others) {
+            crate::modes::remove_others(self.dataplane.mode());
+        }
+        if let Some(portals) = self.dataplane.stand_ins() {
+            self.reconciler.set_portals(portals);
+        }
+        let plan = self.planner.plan();
+        let mut looked = self.reconciler.change(plan, change);
+        if full {
+            // What an earlier run left behind is in no change.
+            looked = looked.and_then(|_| self.reconciler.full(plan));
+        }
+        self.forgotten(looked, clock);
     }
 
     /// Nothing came: looks after what is there.
     fn look(&mut self, clock: &mut Clock) {
         let now = Instant::now();
         if clock.retry.is_some_and(|(at, _)| at <= now) {
-            self.load(clock);
+            self.load(&PlanChange::default(), clock);
         }
         if clock.full <= now {
             clock.full = now + self.sync_period;
@@ -209,7 +221,7 @@ impl Worker {
             Ok(None) => {}
             Ok(Some(what)) => {
                 tracing::warn!(what, "somebody changed what is ours; putting it right");
-                self.load(clock);
+                self.load(&PlanChange::default(), clock);
                 if clock.retry.is_none() {
                     self.watcher.repaired(&what);
                 }
@@ -226,10 +238,20 @@ impl Worker {
         clock.flows = self.reconciler.next_look().map(|wait| Instant::now() + wait);
     }
 
-    fn count(&mut self, answer: tokio::sync::oneshot::Sender<Counters>) {
-        match self.dataplane.counters(self.planner.plan()) {
+    fn count(&mut self, answer: &SyncSender<Tallies>) {
+        let plan = self.planner.plan();
+        if self.meter.is_none() {
+            self.meter = Meter::start().unwrap_or_default();
+        }
+        let counted = self.dataplane.counters(plan).and_then(|mut counters| {
+            if let Some(meter) = &mut self.meter {
+                meter.measure(plan, &mut counters)?;
+            }
+            Ok(counters)
+        });
+        match counted {
             // Who asked may have gone.
-            Ok(counters) => drop(answer.send(counters)),
+            Ok(counters) => drop(answer.send(Tallies::of(&counters, plan))),
             Err(error) => tracing::warn!(%error, "cannot read what was counted"),
         }
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use fairlead_cluster::Cluster;
+use fairlead_proxy::{Mode, Pages};
 use fairlead_server::Server;
 use fairlead_server::auth::User;
 use tokio_util::sync::CancellationToken;
@@ -20,16 +21,22 @@ pub(crate) async fn run(proxy: Proxy) -> anyhow::Result<()> {
     match proxy.task {
         Task::Run => {}
         Task::Cleanup => return cleanup(),
-        Task::Init => return Ok(()),
+        Task::Init => {
+            fairlead_proxy::sysctls::set(&proxy.settings, proxy.settings.mode.unwrap_or(Mode::Nftables));
+            return Ok(());
+        }
         Task::WriteConfig(file, text) => {
             return std::fs::write(&file, text).with_context(|| format!("--write-config-to: {}", file.display()));
         }
         Task::Version => return Ok(writeln!(std::io::stdout(), "fairlead {}", env!("CARGO_PKG_VERSION"))?),
     }
+    if let Some(score) = proxy.settings.oom_score_adj {
+        tracing::debug!("{}", fairlead_proxy::sysctls::set_oom_score(score));
+    }
     let stop = CancellationToken::new();
     super::stop_on_signal(stop.clone())?;
     let cluster = open(&proxy.objects).await?;
-    Ok(fairlead_proxy::run(cluster, proxy.settings, stop).await?)
+    Ok(fairlead_proxy::run(cluster, proxy.settings, proxy.pages, stop).await?)
 }
 
 /// Serves the Services of the server of this process. A machine on which that cannot be is still good for the API.
@@ -47,7 +54,7 @@ pub(super) async fn beside(server: &Server, config: &Config, stop: CancellationT
     };
     let local = server.local(user);
     let cluster = Cluster::new(local.clone(), Arc::new(local));
-    if let Err(error) = fairlead_proxy::run(cluster, settings, stop).await {
+    if let Err(error) = fairlead_proxy::run(cluster, settings, Pages::default(), stop).await {
         tracing::warn!("addresses of Services do not answer on this machine: {error}");
     }
 }
@@ -55,9 +62,10 @@ pub(super) async fn beside(server: &Server, config: &Config, stop: CancellationT
 /// The door to where objects are.
 async fn open(objects: &Objects) -> anyhow::Result<Cluster> {
     match objects {
-        Objects::Cluster { kubeconfig, .. } => {
+        Objects::Cluster { kubeconfig, master } => {
             // The error tells its causes itself.
-            Cluster::connect(kubeconfig.as_deref()).await.map_err(|error| anyhow!("--kubeconfig: {error}"))
+            let cluster = Cluster::connect_at(kubeconfig.as_deref(), master.as_deref()).await;
+            cluster.map_err(|error| anyhow!("--kubeconfig, --master: {error}"))
         }
         Objects::Manifests(path) => {
             let (cluster, skipped) = Cluster::from_manifests(path).map_err(|error| anyhow!("--manifests: {error}"))?;

@@ -82,3 +82,14 @@ fn a_kernel_without_ipvs_is_said_to_have_none() {
         Err(error) => assert!(!here && matches!(error, Error::Absent("IPVS")), "{error}"),
     }
 }
+
+#[test]
+fn no_service_or_destination_does_harm() {
+    let service = message(|w| wire::service(w, &service()));
+    let destination = Destination { address: [1; 16].into(), port: 8080, weight: 3, active: 0, inactive: 0 };
+    let destination = message(|w| wire::destination(w, &destination));
+    crate::netlink::hostile::check(&[service.as_bytes(), destination.as_bytes()], |message| {
+        let found = wire::read_destination(message, [0; 4].into()).is_some();
+        wire::read_service(message).is_some() || found
+    });
+}

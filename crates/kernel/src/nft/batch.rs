@@ -13,6 +13,11 @@ const ELEMENTS_LIMIT: usize = 60_000;
 /// Where the number of the generation stands in the first message.
 const GENERATION_AT: usize = 24;
 
+/// Where the flags stand in a message.
+const FLAGS_AT: usize = 6;
+/// How many bytes of deletions are echoed at most. What comes back is larger and must fit the socket's queue.
+const ECHOED_LIMIT: usize = 256 * 1024;
+
 /// A change that is being written. Objects are added in the order in which they need each other.
 #[derive(Debug)]
 pub struct Batch {
@@ -162,6 +167,28 @@ impl Batch {
             w.text(2, name);
             w.u32_be(3, 1);
         });
+    }
+
+    /// Has the kernel say what the elements of these sets counted that are deleted so far: see
+    /// [`super::Connection::commit_echoed`]. Too many at once would not fit its queue: then it says nothing, and this is false.
+    pub fn echo_deletions(&mut self, sets: &[&str]) -> bool {
+        let (mut at, mut places, mut length) = (0, Vec::new(), 0);
+        for one in Messages::new(self.writer.as_bytes()) {
+            let size = one.payload.len() + 16;
+            let name = one.attributes(HEADER).text(2).unwrap_or_default();
+            if one.kind == message(kind::DEL_ELEMENT) && sets.contains(&name.as_str()) {
+                places.push((at + FLAGS_AT, one.flags | flag::ECHO));
+                length += size;
+            }
+            at += size.next_multiple_of(4);
+        }
+        if length > ECHOED_LIMIT {
+            return false;
+        }
+        for (at, flags) in places {
+            self.writer.patch(at, &flags.to_ne_bytes());
+        }
+        true
     }
 
     fn put(&mut self, table: &Table, kind: u16, flags: u16, fill: impl FnOnce(&mut Writer)) {

@@ -11,7 +11,7 @@ use crate::sys::relay as calls;
 const BACKLOG: i32 = 4096;
 
 /// Listens. With port 0 the kernel chooses one. What is accepted sends at once what is written to it, and asks now and then
-/// whether the other side is still there.
+/// whether the client is still there.
 pub fn listen(at: SocketAddr) -> io::Result<TcpListener> {
     let socket = calls::socket(at, libc::SOCK_STREAM)?;
     sys::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
@@ -19,7 +19,8 @@ pub fn listen(at: SocketAddr) -> io::Result<TcpListener> {
         sys::set_option(socket.as_fd(), libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)?;
     }
     // Accepted sockets take these over, which spares two calls for each.
-    set_manners(&socket)?;
+    send_at_once(&socket)?;
+    sys::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
     calls::bind(socket.as_fd(), at)?;
     calls::listen(socket.as_fd(), BACKLOG)?;
     Ok(TcpListener::from(socket))
@@ -34,10 +35,10 @@ pub fn accept(listener: &TcpListener) -> io::Result<Option<(TcpStream, SocketAdd
     }
 }
 
-/// Begins to connect. It is connected, or has failed, when it can be written to.
+/// Begins to connect. It is connected, or has failed, when it can be written to. Then it sends at once what is written to it.
 pub fn connect(to: SocketAddr) -> io::Result<TcpStream> {
     let socket = calls::socket(to, libc::SOCK_STREAM)?;
-    set_manners(&socket)?;
+    send_at_once(&socket)?;
     calls::connect(socket.as_fd(), to)?;
     Ok(TcpStream::from(socket))
 }
@@ -48,7 +49,6 @@ pub fn reset(connection: TcpStream) {
     let _ = calls::reset_on_close(connection.as_fd());
 }
 
-fn set_manners(socket: &impl AsFd) -> io::Result<()> {
-    sys::set_option(socket.as_fd(), libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
-    sys::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)
+fn send_at_once(socket: &impl AsFd) -> io::Result<()> {
+    sys::set_option(socket.as_fd(), libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)
 }

@@ -127,5 +127,15 @@ fn a_filter_takes_one_destination_or_one_who_answers() {
         check(Filter { answers_from: endpoint, answers_from_port: Some(5353), ..any }, 3);
         check(Filter { answers_from_port: Some(53), ..any }, 1);
         check(Filter { destination: service, answers_from: service, ..any }, 0);
+
+        for port in ["53", "54"] {
+            let flow = ["-s", "fd00::1", "-d", "fd00::2", "--sport", "1", "--dport", port, "-t", "60"];
+            tool("conntrack", &[&["-I", "-p", "udp"], &flow[..]].concat());
+        }
+        let one = Some("fd00::2".parse().unwrap());
+        check(Filter { destination: one, ..any }, 2);
+        check(Filter { destination: one, destination_port: Some(53), ..any }, 1);
+        check(Filter { answers_from: one, answers_from_port: Some(54), ..any }, 1);
+        check(Filter { destination: Some("fd00::3".parse().unwrap()), ..any }, 0);
     });
 }

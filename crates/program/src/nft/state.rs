@@ -121,6 +121,16 @@ impl Known {
     }
 }
 
+/// Maps whose elements count: each new connection is one packet of one of them.
+pub const COUNTED: [&str; 2] = ["endpoints", "members"];
+
+/// Which port's connections to which endpoint an element of such a map counts: the port by its number.
+pub fn counted(key: &[u8], value: &[u8]) -> Option<(u32, SocketAddr)> {
+    let pool = key.first_chunk().copied().map(u32::from_ne_bytes)?;
+    let (ip, port) = code::read_endpoint(value)?;
+    Some((pool & code::PORT, SocketAddr::new(ip, port)))
+}
+
 /// The steps that remove whatever is there of ours. Before those of [`Nft::new`], in one batch, they put a program in the place
 /// of another without a gap.
 pub fn clear() -> Vec<Op> {
@@ -161,6 +171,12 @@ impl Nft {
             self.build(*family, plan, known.get(family), &mut ops);
         }
         (self, ops)
+    }
+
+    /// The number of a port in the maps, if it has endpoints: see [`counted`].
+    pub fn number(&self, port: &PortKey) -> Option<u32> {
+        let state = self.families.get(&port.family)?;
+        Some(state.ports.number(port)).filter(|number| *number != 0)
     }
 
     /// Where pools are served. Before [`Nft::apply`] it must have those that are new.

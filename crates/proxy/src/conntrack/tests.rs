@@ -1,7 +1,6 @@
 //! Steady senders through every change that leaves the kernel with a wrong memory, with real sockets, rules and flows.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-mod lab;
 mod scopes;
 
 use std::time::{Duration, Instant};
@@ -9,12 +8,10 @@ use std::time::{Duration, Instant};
 use fairlead_plan::Family;
 use serde_json::{Value, json};
 
-use lab::{A, B, Lab, in_lab};
+use crate::lab::{A, B, Lab, SETTLED, in_lab};
 
 /// No sender may be left alone for longer: a multiple of what it takes, for busy machines.
 const LIMIT: Duration = Duration::from_secs(2);
-/// Long enough for a packet that is under way.
-const SETTLED: Duration = Duration::from_millis(100);
 
 /// Addresses of a Service under which its clients know it.
 const ADDRESSES: [&str; 5] =

@@ -5,7 +5,6 @@ use fairlead_kernel::link::Links;
 use fairlead_kernel::netns::Namespace;
 
 use crate::Checks;
-use crate::lab::Lab;
 
 const SCHEDULERS: [&str; 11] = ["rr", "wrr", "lc", "wlc", "lblc", "lblcr", "sh", "dh", "sed", "nq", "mh"];
 

@@ -5,7 +5,7 @@ use fairlead_proxy::Mode;
 
 use crate::Checks;
 use crate::cluster::{Cluster, VIP, exposed, service, speaks, sticky};
-use crate::lab::{Came, Lab, NODE, Open, at, each, udp, udp_socket};
+use crate::lab::{Came, NODE, Open, at, each, udp, udp_socket};
 
 pub(crate) const CHECKS: Checks = &[
     ("an endpoint that goes keeps its connections and is gone after the last", true, |lab| {

@@ -6,7 +6,7 @@ use fairlead_api::view::{Protocol, Service, TrafficPolicy};
 
 use crate::Checks;
 use crate::cluster::{Cluster, VIP, exposed, service, speaks};
-use crate::lab::{Came, Lab, NODE, at, each, ip};
+use crate::lab::{Came, NODE, at, each, ip};
 
 const EXTERNAL: [(&str, u16); 3] = [("203.0.113.7", 80), ("203.0.113.8", 80), (NODE[0], 30080)];
 

@@ -7,7 +7,6 @@ use fairlead_proxy::{Mode, dataplane};
 
 use crate::Checks;
 use crate::cluster::settings;
-use crate::lab::Lab;
 
 pub(crate) const CHECKS: Checks = &[
     ("200 programs at random are taken by the kernel, and are there", true, |_| programs(0..40)),

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::field::{Field, Findings, Gone, Whatever};
@@ -96,6 +96,7 @@ section! {
         kubeconfig: String = "kubeconfig",
         accept_content_types: String = "acceptContentTypes",
         content_type: String = "contentType",
+        #[serde(serialize_with = "number")]
         qps: f32 = "qps",
         burst: i32 = "burst",
     }
@@ -181,6 +182,12 @@ section! {
         udp_stream_timeout: Span = "udpStreamTimeout",
     }
     gone "max"
+}
+
+/// A whole number is written without a fraction.
+fn number<S: Serializer>(value: &f32, serializer: S) -> Result<S::Ok, S::Error> {
+    let whole = *value as i64;
+    if whole as f32 == *value { serializer.serialize_i64(whole) } else { serializer.serialize_f32(*value) }
 }
 
 fn is_zero(span: &Span) -> bool {

@@ -8,18 +8,19 @@ use super::configuration::Configuration;
 use super::field::Given;
 
 /// Makes the struct of options. `values`, `lists` and `switches` fill the field named behind them; `own` ones are looked at by
-/// name; `idle` ones are taken so that a command line written for kube-proxy works, and change nothing.
+/// name, and have what holds without them behind them; `idle` ones are taken so that a command line written for kube-proxy works, and change nothing.
 macro_rules! flags {
     (
         values { $($(#[$va:meta])+ $value:ident => $($vp:ident).+ $vj:literal,)* }
         lists { $($(#[$la:meta])+ $list:ident => $($lp:ident).+ $lj:literal,)* }
         switches { $($(#[$sa:meta])+ $switch:ident => $($sp:ident).+ $sj:literal,)* }
-        own { $($(#[$oa:meta])+ $own:ident,)* }
+        own { $($(#[$oa:meta])+ $own:ident = $usual:literal,)* }
         idle_values { $($(#[$iva:meta])* $idle:ident,)* }
         idle_switches { $($(#[$isa:meta])* $idle_switch:ident,)* }
     ) => {
         /// The options. `None` where nobody said anything.
         #[derive(Debug, Clone, Default, Args)]
+        #[command(next_display_order = None)]
         pub(crate) struct ProxyFlags {
             $($(#[$va])+ #[arg(long)] pub(super) $value: Option<Text>,)*
             $($(#[$la])+ #[arg(long)] pub(super) $list: Option<Vec<Text>>,)*
@@ -69,7 +70,7 @@ macro_rules! flags {
                     $((name(stringify!($value)), configuration.$($vp).+.show()),)*
                     $((name(stringify!($list)), configuration.$($lp).+.show()),)*
                     $((name(stringify!($switch)), configuration.$($sp).+.show()),)*
-                    $((name(stringify!($own)), self.$own.text().unwrap_or_default()),)*
+                    $((name(stringify!($own)), self.$own.text().unwrap_or_else(|| $usual.to_owned())),)*
                 ];
                 $(if let Some(text) = self.$idle.text() { page.push((name(stringify!($idle)), text)); })*
                 $(if let Some(text) = self.$idle_switch.text() { page.push((name(stringify!($idle_switch)), text)); })*
@@ -221,37 +222,37 @@ flags! {
     own {
         /// Configuration file: a KubeProxyConfiguration (kubeproxy.config.k8s.io/v1alpha1). Most options are ignored beside it
         #[arg(value_name = "FILE")]
-        config,
+        config = "",
         /// Objects come from a file or a directory of manifests, not from a cluster
         #[arg(value_name = "FILE|DIR", conflicts_with = "kubeconfig")]
-        manifests,
+        manifests = "",
         /// The URL of the API server, in place of the kubeconfig's
         #[arg(value_name = "URL")]
-        master,
+        master = "",
         /// The name of the Node this is [default: the name of the machine]
         #[arg(value_name = "NAME")]
-        hostname_override,
+        hostname_override = "",
         /// Write the configuration to a file, and end
         #[arg(value_name = "FILE")]
-        write_config_to,
+        write_config_to = "",
         /// Remove what all modes leave in the kernel, and end [default: false]
         #[arg(value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", alias = "cleanup-iptables", alias = "cleanup-and-exit")]
-        cleanup,
+        cleanup = "false",
         /// Do what needs all of root's rights, and end [default: false]
         #[arg(value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-        init_only,
+        init_only = "false",
         /// How much to log: error, warn, info, debug, trace, or a number as in kube-proxy [default: info]
         #[arg(short = 'v', alias = "log-level", value_name = "LEVEL")]
-        v,
+        v = "info",
         /// Show the version
         #[arg(hide = true, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-        version,
+        version = "false",
         /// The port of --healthz-bind-address, if that does not say; 0: nowhere
         #[arg(hide = true, value_name = "PORT")]
-        healthz_port,
+        healthz_port = "10256",
         /// The port of --metrics-bind-address, if that does not say; 0: nowhere
         #[arg(hide = true, value_name = "PORT")]
-        metrics_port,
+        metrics_port = "10249",
     }
     idle_values {
         boot_id_file,

@@ -124,6 +124,9 @@ fn what_is_not_said_depends_on_the_mode_and_the_family() {
     assert!(settings(&[]).localhost_in(Mode::Iptables) && !settings(&[]).localhost_in(Mode::Nftables));
     assert!(!settings(&["--iptables-localhost-nodeports=false"]).localhost_in(Mode::Iptables));
     assert!(settings(&["--nodeport-addresses=127.0.0.0/8"]).localhost_in(Mode::Nftables));
+    assert!(settings(&["--nodeport-addresses=0.0.0.0/0,::/0"]).localhost_in(Mode::Iptables));
+    assert!(!settings(&["--nodeport-addresses=10.0.0.0/8"]).localhost_in(Mode::Iptables));
+    assert!(!settings(&["--nodeport-addresses=primary"]).localhost_in(Mode::Iptables));
     assert!(!settings(&["--nodeport-addresses=0.0.0.0/0,::/0"]).localhost_in(Mode::Nftables));
     let six = settings(&["--bind-address=2001:db8::1"]);
     assert_eq!(six.healthz.map(|address| address.to_string()).as_deref(), Some("[::]:10256"));
@@ -209,6 +212,7 @@ fn what_is_to_be_done_instead_of_running() {
     let again = parse_file(&text).expect("what is written can be read").0;
     assert_eq!((again.bind_address.as_str(), again.mode.as_str()), ("1.2.3.4", "iptables"));
     assert_eq!(again.to_yaml().expect("YAML"), text);
+    assert!(text.contains("\n  qps: 5\n") && text.contains("\nconfigSyncPeriod: 15m0s\n"), "{text}");
 }
 
 #[test]

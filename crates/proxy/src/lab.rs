@@ -1,4 +1,6 @@
-//! A Node and a client of it in network namespaces of their own, with two endpoints that count what they get.
+//! For tests: a Node and a client of it in network namespaces of their own, with two endpoints that count what they get, and
+//! what a proxy does to it.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
@@ -16,32 +18,37 @@ use fairlead_plan::{Change, LocalDetection, Node, Plan, Planner};
 use fairlead_program::nft::{Nft, Options};
 use serde_json::{Value, json};
 
-use super::SETTLED;
+use crate::Counters;
 use crate::conntrack::{Reconciled, Reconciler};
-use crate::nftables::convert;
+use crate::nftables::{convert, counters};
 
 /// The two endpoints.
-pub(super) const A: usize = 0;
-pub(super) const B: usize = 1;
-const ENDPOINTS: [[&str; 2]; 2] = [["10.244.1.1", "fd00:244::1"], ["10.244.1.2", "fd00:244::2"]];
-const PORT: u16 = 5353;
+pub(crate) const A: usize = 0;
+pub(crate) const B: usize = 1;
+/// Their addresses.
+pub(crate) const ENDPOINTS: [[&str; 2]; 2] = [["10.244.1.1", "fd00:244::1"], ["10.244.1.2", "fd00:244::2"]];
+/// The port of both.
+pub(crate) const PORT: u16 = 5353;
+/// Long enough for a packet that is under way.
+pub(crate) const SETTLED: Duration = Duration::from_millis(100);
 
-pub(super) struct Lab {
+pub(crate) struct Lab {
     planner: Planner,
     nft: Nft,
     kernel: Connection,
     reconciler: Reconciler,
+    tally: counters::Tally,
     client: Namespace,
     /// By endpoint, for both families.
     sockets: Vec<[UdpSocket; 2]>,
     /// Whether endpoints answer.
-    pub(super) answers: bool,
+    pub(crate) answers: bool,
     /// How often the kernel's table was read.
-    pub(super) looks: usize,
+    pub(crate) looks: usize,
 }
 
 /// Runs `work` on a Node with a client; skips it where that cannot be made.
-pub(super) fn in_lab(test: &str, work: impl FnOnce(&mut Lab) + Send) {
+pub(crate) fn in_lab(test: &str, work: impl FnOnce(&mut Lab) + Send) {
     if !["ip", "conntrack"].iter().all(|program| fairlead_testkit::need(test, program)) {
         return;
     }
@@ -52,7 +59,8 @@ pub(super) fn in_lab(test: &str, work: impl FnOnce(&mut Lab) + Send) {
     node.run(|| work(&mut Lab::new(client))).unwrap();
 }
 
-fn tool(program: &str, arguments: &[&str]) {
+/// Runs a program.
+pub(crate) fn tool(program: &str, arguments: &[&str]) {
     let output = Command::new(program).args(arguments).output().unwrap();
     assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
@@ -83,18 +91,29 @@ impl Lab {
             socket
         };
         let sockets = ENDPOINTS.iter().map(|both| both.map(bind)).collect();
-        Lab { planner, nft, kernel, reconciler: Reconciler::new(), client, sockets, answers: false, looks: 0 }
+        Lab {
+            planner,
+            nft,
+            kernel,
+            reconciler: Reconciler::new(),
+            tally: counters::Tally::default(),
+            client,
+            sockets,
+            answers: false,
+            looks: 0,
+        }
     }
 
-    pub(super) fn plan(&self) -> &Plan {
+    pub(crate) fn plan(&self) -> &Plan {
         self.planner.plan()
     }
 
     /// What a proxy does with changes.
     fn apply(&mut self, changes: impl IntoIterator<Item = Change>) {
         let change = self.planner.apply(changes);
+        let before = counters::numbers(&self.nft, &change);
         let ops = self.nft.apply(self.planner.plan(), &change);
-        self.kernel.commit(convert::batch(&ops), None).unwrap();
+        self.tally.commit(&mut self.kernel, convert::batch(&ops), &before).unwrap();
         let done = self.reconciler.change(self.planner.plan(), &change).unwrap();
         self.note(&done);
     }
@@ -104,21 +123,52 @@ impl Lab {
         done.deleted.values().sum()
     }
 
-    pub(super) fn service(&mut self, name: &str, service: Option<Value>) {
+    pub(crate) fn service(&mut self, name: &str, service: Option<Value>) {
         self.apply([change(name, service)]);
     }
 
-    pub(super) fn replace_service(&mut self, old: &str, new: &str, service: Value) {
+    pub(crate) fn replace_service(&mut self, old: &str, new: &str, service: Value) {
         self.apply([change(old, None), change(new, Some(service))]);
     }
 
     /// `A leaving,B`: both endpoints, the first on its way out.
-    pub(super) fn endpoints(&mut self, service: &str, endpoints: &str) {
+    pub(crate) fn endpoints(&mut self, service: &str, endpoints: &str) {
         self.apply([slice(service, endpoints, 0), slice(service, endpoints, 1)]);
     }
 
+    /// The network namespace of the client, as a path.
+    pub(crate) fn client(&self) -> String {
+        path(&self.client)
+    }
+
+    /// What was counted.
+    pub(crate) fn counters(&mut self) -> Counters {
+        self.tally.counters(&mut self.kernel, &self.nft, self.planner.plan()).unwrap()
+    }
+
+    /// Makes everything anew, as a proxy does when a map is full.
+    pub(crate) fn load(&mut self) {
+        self.tally.keep(&mut self.kernel, &self.nft, self.planner.plan()).unwrap();
+        let (nft, program) = Nft::new(self.planner.plan(), Options::default());
+        let ops = [fairlead_program::nft::clear(), program].concat();
+        self.kernel.commit(convert::batch(&ops), None).unwrap();
+        self.nft = nft;
+    }
+
+    /// A packet from each of so many ports of the client.
+    pub(crate) fn send_from_ports(&self, address: &str, count: u32) {
+        let to: SocketAddr = address.parse().unwrap();
+        let from = if to.is_ipv4() { "192.168.7.2:0" } else { "[fd00:7::2]:0" };
+        // All are held until the end, so that no port comes twice.
+        let bind = |_| self.client.run(|| UdpSocket::bind(from).unwrap()).unwrap();
+        let sockets: Vec<UdpSocket> = (0..count).map(bind).collect();
+        for socket in &sockets {
+            socket.send_to(b"x", to).unwrap();
+        }
+    }
+
     /// Looks as often as it should; returns how many flows were forgotten.
-    pub(super) fn look_until_done(&mut self) -> u64 {
+    pub(crate) fn look_until_done(&mut self) -> u64 {
         let mut deleted = 0;
         while let Some(wait) = self.reconciler.next_look() {
             thread::sleep(wait);
@@ -128,12 +178,12 @@ impl Lab {
         deleted
     }
 
-    pub(super) fn full(&mut self) {
+    pub(crate) fn full(&mut self) {
         self.reconciler.full(self.planner.plan()).unwrap();
     }
 
     /// Sends a packet every other millisecond from one port until it is dropped. Nothing comes back.
-    pub(super) fn send_to(&self, address: &str) -> Sender {
+    pub(crate) fn send_to(&self, address: &str) -> Sender {
         let to: SocketAddr = address.parse().unwrap();
         let from = if to.is_ipv4() { "192.168.7.2:0" } else { "[fd00:7::2]:0" };
         let socket = self.client.run(|| UdpSocket::bind(from).unwrap()).unwrap();
@@ -149,7 +199,7 @@ impl Lab {
     }
 
     /// Waits until an endpoint gets a packet, and looks meanwhile as often as it should.
-    pub(super) fn wait_for(&mut self, endpoint: usize, limit: Duration) -> Option<Duration> {
+    pub(crate) fn wait_for(&mut self, endpoint: usize, limit: Duration) -> Option<Duration> {
         self.drain(endpoint);
         let start = Instant::now();
         while start.elapsed() < limit {
@@ -162,6 +212,11 @@ impl Lab {
         None
     }
 
+    /// Whether an endpoint got a packet.
+    pub(crate) fn got(&mut self, endpoint: usize) -> bool {
+        self.drain(endpoint) > 0
+    }
+
     fn look_if_due(&mut self) {
         if self.reconciler.next_look() == Some(Duration::ZERO) {
             let done = self.reconciler.look(self.planner.plan()).unwrap();
@@ -170,7 +225,7 @@ impl Lab {
     }
 
     /// Whether an endpoint gets nothing any more, once a change had time to take effect.
-    pub(super) fn is_left_alone(&mut self, endpoint: usize, limit: Duration) -> bool {
+    pub(crate) fn is_left_alone(&mut self, endpoint: usize, limit: Duration) -> bool {
         let start = Instant::now();
         let mut quiet = start;
         while start.elapsed() < limit && quiet.elapsed() < SETTLED {
@@ -202,35 +257,35 @@ impl Lab {
     }
 
     /// Every flow the kernel remembers, as numbers.
-    pub(super) fn flows(&self) -> Vec<u32> {
+    pub(crate) fn flows(&self) -> Vec<u32> {
         let mut flows: Vec<u32> = self.entries().iter().map(|entry| entry.id).collect();
         flows.sort_unstable();
         flows
     }
 
-    pub(super) fn flows_to(&self, address: &str) -> usize {
+    pub(crate) fn flows_to(&self, address: &str) -> usize {
         let to: SocketAddr = address.parse().unwrap();
         let is = |entry: &&Entry| (entry.original.destination, entry.original.destination_port) == (to.ip(), to.port());
         self.entries().iter().filter(is).count()
     }
 
-    pub(super) fn forget_all(&self) {
+    pub(crate) fn forget_all(&self) {
         tool("conntrack", &["-F"]);
     }
 
     /// Puts a flow into the kernel's memory.
-    pub(super) fn insert(&self, flow: &[&str]) {
+    pub(crate) fn insert(&self, flow: &[&str]) {
         tool("conntrack", &[&["-I", "-t", "60"], flow].concat());
     }
 
     /// The same for one that is translated to an endpoint.
-    pub(super) fn insert_flow(&self, flow: &[&str], endpoint: usize) {
+    pub(crate) fn insert_flow(&self, flow: &[&str], endpoint: usize) {
         let to = format!("{}:{PORT}", ENDPOINTS[endpoint][0]);
         self.insert(&[flow, &["--dst-nat", &to]].concat());
     }
 
     /// Flows of so many clients to the cluster IP.
-    pub(super) fn many_flows(&self, count: u32) {
+    pub(crate) fn many_flows(&self, count: u32) {
         self.client
             .run(|| {
                 for i in 0..count {
@@ -249,7 +304,7 @@ impl Lab {
     }
 
     #[allow(clippy::print_stdout, reason = "what was measured is for people")]
-    pub(super) fn say(&self, what: &str) {
+    pub(crate) fn say(&self, what: &str) {
         println!("{what}");
     }
 }
@@ -259,7 +314,7 @@ fn source(i: u32) -> String {
 }
 
 /// Stops when it is dropped.
-pub(super) struct Sender {
+pub(crate) struct Sender {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -271,8 +326,12 @@ impl Drop for Sender {
     }
 }
 
+fn path(namespace: &Namespace) -> String {
+    format!("/proc/{}/fd/{}", std::process::id(), namespace.as_fd().as_raw_fd())
+}
+
 fn connect(client: &Namespace) {
-    let there = format!("/proc/{}/fd/{}", std::process::id(), client.as_fd().as_raw_fd());
+    let there = path(client);
     ip("link set lo up");
     tool("ip", &["link", "add", "v0", "type", "veth", "peer", "name", "v1", "netns", &there]);
     ip("addr add 192.168.7.1/16 dev v0");
