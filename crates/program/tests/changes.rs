@@ -146,3 +146,17 @@ fn a_program_of_nftables_reads_as_nft_prints_it() {
         assert!(text.contains(line), "{line:?} is not in\n{text}");
     }
 }
+
+#[test]
+fn a_program_of_ipvs_reads_as_its_tools_print_it() {
+    let text = ipvs::render(cluster(1).plan(), &ipvs::Options::default()).to_string();
+    for line in [
+        "fl-ipvs0 10.96.0.0\n10.96.0.0:80/TCP rr \n  -> 10.244.0.1:8080 weight 1\n",
+        "table ip fairlead-ipvs {",
+        "elements = { 10.96.0.0 }",
+        "type filter hook prerouting priority -105; policy accept;",
+        "meta mark & 0xfe000000 == 0xf6000000 meta mark set meta mark & 0x00004000",
+    ] {
+        assert!(text.contains(line), "{line:?} is not in\n{text}");
+    }
+}
