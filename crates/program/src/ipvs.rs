@@ -10,7 +10,9 @@
 //! [`Ipvs`] keeps what is needed to turn changes of a plan into [`Op`]s; a [`Program`] is the whole of it as a value, which
 //! can be printed and traced ([`trace()`]).
 
+mod batch;
 mod code;
+mod counts;
 mod layout;
 mod model;
 mod port;

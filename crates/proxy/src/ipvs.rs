@@ -1,8 +1,7 @@
 //! Mode IPVS: virtual servers of the kernel's own load balancer, their addresses on a link of ours, and a table of nftables
 //! for what IPVS cannot say. `docs/ipvs.md` explains who does what, and how ours are told from others'.
 //!
-//! The kernel tells nobody when virtual servers change, so they are read now and then: never for more than a fiftieth of the
-//! time.
+//! The kernel tells nobody when virtual servers change, so they are read now and then: the longer that takes, the rarer.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -28,8 +27,8 @@ mod tables;
 
 /// The least time between two looks at the virtual servers.
 const GLANCE: Duration = Duration::from_secs(1);
-/// After a look that took so long, so many times as long nothing is looked at.
-const REST: u32 = 50;
+/// After a look, so many times as long as it took nothing is looked at.
+const REST: u32 = 200;
 
 /// The program in the kernel, as far as we know it.
 #[derive(Debug)]
@@ -50,11 +49,12 @@ pub(crate) struct Ipvs {
 struct Pace {
     due: Instant,
     least: Duration,
+    most: Duration,
 }
 
 impl Pace {
-    fn new(least: Duration) -> Pace {
-        Pace { due: Instant::now() + least, least }
+    fn new(least: Duration, most: Duration) -> Pace {
+        Pace { due: Instant::now() + least, least, most }
     }
 
     fn is_due(&self) -> bool {
@@ -63,7 +63,7 @@ impl Pace {
 
     /// It was done, and began then.
     fn done(&mut self, began: Instant) {
-        self.due = Instant::now() + self.least.max(began.elapsed() * REST);
+        self.due = Instant::now() + (began.elapsed() * REST).clamp(self.least, self.most);
     }
 }
 
@@ -81,6 +81,8 @@ impl Ipvs {
         let marks = Marks::new(options.masquerade_mark);
         let mut servers = Servers::open(marks, settings.ipvs.exclude.clone())?;
         servers.try_scheduler(&options.scheduler)?;
+        let period = settings.sync_period;
+        let often = GLANCE.min(period);
         Ok(Ipvs {
             servers,
             addresses: Addresses::open()?,
@@ -88,9 +90,9 @@ impl Ipvs {
             drains: Drains::default(),
             settings: settings.clone(),
             program: None,
-            look: Pace::new(GLANCE),
-            thorough: Pace::new(settings.sync_period),
-            tend: Pace::new(GLANCE),
+            look: Pace::new(often, period),
+            thorough: Pace::new(period, period * 10),
+            tend: Pace::new(often, period),
         })
     }
 
@@ -161,8 +163,9 @@ impl Dataplane for Ipvs {
         }
         self.take(&gone)?;
         self.program = Some(program);
-        let now = Instant::now();
-        (self.look.due, self.thorough.due) = (now + GLANCE, now + self.settings.sync_period);
+        for pace in [&mut self.look, &mut self.thorough] {
+            pace.due = Instant::now() + pace.least;
+        }
         Ok(())
     }
 

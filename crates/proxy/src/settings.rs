@@ -176,7 +176,7 @@ impl Settings {
     }
 
     /// Whether node ports are served on 127.0.0.0/8 in a mode: in mode iptables unless that is switched off or
-    /// [`Settings::node_port_addresses`] leave them out, in others only if those name loopback addresses.
+    /// [`Settings::node_port_addresses`] leave them out, in others only if those name loopback addresses, and in mode IPVS never.
     pub fn localhost_in(&self, mode: Mode) -> bool {
         let loopback = Ipv4Net::new_assert(Ipv4Addr::new(127, 0, 0, 0), 8);
         let ranges: Vec<Ipv4Net> = match &self.node_port_addresses {
@@ -188,7 +188,8 @@ impl Settings {
             let covered = |range: &Ipv4Net| range.contains(&loopback) || loopback.contains(range);
             return self.localhost_node_ports && (ranges.is_empty() || ranges.iter().any(covered));
         }
-        ranges.iter().any(|range| loopback.contains(range))
+        // IPVS sends nothing on that is from a loopback address.
+        mode != Mode::Ipvs && ranges.iter().any(|range| loopback.contains(range))
     }
 }
 

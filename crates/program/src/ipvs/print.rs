@@ -3,8 +3,9 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use super::LINK;
 use super::model::{Affinity, At, Program, Server};
+use super::{LINK, TABLE};
+use crate::nft;
 
 /// `10.96.0.10:80/TCP` or `mark 0xf6000001 of IPv4`
 impl fmt::Display for At {
@@ -22,7 +23,9 @@ impl fmt::Display for Program {
             writeln!(f, "{LINK} {ip}")?;
         }
         self.servers.iter().try_for_each(|(at, server)| write_server(f, at, server))?;
-        write!(f, "{}", self.filter)
+        // The tables of this mode have another name.
+        let [theirs, ours] = [nft::TABLE, TABLE].map(|name| format!(" {name} {{\n"));
+        f.write_str(&self.filter.to_string().replace(&theirs, &ours))
     }
 }
 

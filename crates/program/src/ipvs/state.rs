@@ -1,7 +1,6 @@
 //! Follows a plan: which steps make the program from nothing, and which follow from a change. A change costs its own size.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::hash::Hash;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -9,7 +8,9 @@ use fairlead_plan::{
     Endpoint, Family, Frontend, FrontendKey, Node, Plan, PlanChange, Pool, PoolKey, PortKey, Protocol, family_of,
 };
 
+use super::batch::Batch;
 use super::code::{self, Marks};
+use super::counts::{Counts, Numbers};
 use super::layout;
 use super::model::{At, Op, Program, Server};
 use super::port::{self, Port};
@@ -152,8 +153,8 @@ impl Ipvs {
             known.0.extend(port.frontends.keys().map(|key| (nft_code::frontend_key(key), port.number)));
         }
         let (servers, addresses) = (self.servers(), self.addresses().collect::<BTreeSet<_>>());
-        let tables = self.node.families.iter().map(|family| nft::Op::DeleteTable(*family));
-        let mut batch = Batch { tables: tables.collect(), ..Batch::default() };
+        let mut batch = Batch::default();
+        batch.tables.extend(self.node.families.iter().map(|family| nft::Op::DeleteTable(*family)));
         let (next, ops) = Ipvs::resume(plan, self.options.clone(), &known);
         *self = next;
         port::difference(&servers, &self.servers(), &mut batch.made, &mut batch.gone);
@@ -316,123 +317,5 @@ impl Ipvs {
 
     fn servers_of(&self, key: &PortKey, port: &Port, node: &Node) -> BTreeMap<At, Server> {
         port.servers(key, node, self.marks(), &self.options.scheduler)
-    }
-}
-
-/// How often things are there, and which came or went.
-#[derive(Debug)]
-struct Counts<K> {
-    counts: HashMap<K, u32>,
-    /// Those that changed, and whether they were there.
-    before: BTreeMap<K, bool>,
-}
-
-impl<K> Default for Counts<K> {
-    fn default() -> Counts<K> {
-        Counts { counts: HashMap::new(), before: BTreeMap::new() }
-    }
-}
-
-impl<K: Copy + Ord + Hash> Counts<K> {
-    fn add(&mut self, key: K) {
-        let count = self.counts.entry(key).or_default();
-        self.before.entry(key).or_insert(*count > 0);
-        *count += 1;
-    }
-
-    fn remove(&mut self, key: K) {
-        let Some(count) = self.counts.get_mut(&key) else { return };
-        self.before.entry(key).or_insert(true);
-        *count -= 1;
-        if *count == 0 {
-            self.counts.remove(&key);
-        }
-    }
-
-    fn settle(&mut self) -> Vec<(K, bool)> {
-        let changed = std::mem::take(&mut self.before).into_iter();
-        let now = changed.map(|(key, before)| (key, before, self.counts.contains_key(&key)));
-        now.filter(|(_, before, now)| before != now).map(|(key, _, now)| (key, now)).collect()
-    }
-}
-
-/// Numbers for ports: the lowest that is free.
-#[derive(Debug, Default)]
-struct Numbers {
-    taken: BTreeSet<u32>,
-    free: BTreeSet<u32>,
-    next: u32,
-}
-
-impl Numbers {
-    fn take(&mut self) -> u32 {
-        let number = self.free.pop_first().unwrap_or_else(|| {
-            while self.taken.contains(&self.next) {
-                self.next += 1;
-            }
-            self.next
-        });
-        self.taken.insert(number);
-        number.min(code::MAX_PORT - 1)
-    }
-
-    fn take_this(&mut self, number: u32) -> bool {
-        self.free.remove(&number);
-        self.taken.insert(number)
-    }
-
-    fn give_back(&mut self, number: u32) {
-        if self.taken.remove(&number) {
-            self.free.insert(number);
-        }
-    }
-}
-
-/// What changes, until it is in order.
-#[derive(Debug, Default)]
-struct Batch {
-    tables: Vec<nft::Op>,
-    deleted: BTreeMap<(Family, &'static str), Vec<Element>>,
-    added: BTreeMap<(Family, &'static str), Vec<Element>>,
-    made: Vec<Op>,
-    gone: Vec<Op>,
-    addresses: Vec<(IpAddr, bool)>,
-}
-
-impl Batch {
-    fn add(&mut self, family: Family, set: &'static str, element: Element) {
-        self.added.entry((family, set)).or_default().push(element);
-    }
-
-    fn put(&mut self, family: Family, set: &'static str, element: Element, comes: bool) {
-        let elements = if comes { &mut self.added } else { &mut self.deleted };
-        elements.entry((family, set)).or_default().push(element);
-    }
-
-    /// Puts elements in the place of others.
-    fn change(&mut self, family: Family, old: &port::Elements, new: &port::Elements) {
-        let gone = old.iter().filter(|element| !new.contains(element));
-        gone.for_each(|(set, element)| self.put(family, set, element.clone(), false));
-        let comes = new.iter().filter(|element| !old.contains(element));
-        comes.for_each(|(set, element)| self.put(family, set, element.clone(), true));
-    }
-
-    /// The steps. Servers are there before packets get to them and go after; while an address is on the link, the tables say
-    /// who may come in.
-    fn into_ops(mut self) -> Vec<Op> {
-        let deleted = self.deleted.into_iter();
-        self.tables.extend(deleted.map(|((family, set), elements)| nft::Op::DeleteElements(family, set, elements)));
-        let added = self.added.into_iter();
-        self.tables.extend(added.map(|((family, set), elements)| nft::Op::AddElements(family, set, elements)));
-        let mut ops = self.made;
-        let gone = self.addresses.iter().filter(|(_, comes)| !comes);
-        ops.extend(gone.map(|(ip, _)| Op::DeleteAddress(*ip)));
-        if !self.tables.is_empty() {
-            ops.push(Op::Filter(self.tables));
-        }
-        let comes = self.addresses.iter().filter(|(_, comes)| *comes);
-        ops.extend(comes.map(|(ip, _)| Op::AddAddress(*ip)));
-        ops.extend(self.gone);
-        ops
     }
 }

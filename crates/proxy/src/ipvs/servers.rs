@@ -303,8 +303,8 @@ fn kernel_at(at: &At) -> kernel::At {
 fn program_at(at: &kernel::At) -> Option<At> {
     Some(match *at {
         kernel::At::Address { address: ip, protocol, port } => {
-            let known = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp].into_iter();
-            let protocol = known.filter(|known| number(*known) == protocol).next()?;
+            let mut known = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp].into_iter();
+            let protocol = known.find(|known| number(*known) == protocol)?;
             At::Address { ip, protocol, port }
         }
         kernel::At::Mark { v4, mark } => At::Mark { family: if v4 { Family::V4 } else { Family::V6 }, mark },

@@ -3,10 +3,11 @@
 use fairlead_api::view::{Protocol, Service};
 use fairlead_proxy::Mode;
 
+use crate::Checks;
 use crate::cluster::{Cluster, VIP, VIP6, service, settings, speaks, sticky};
 use crate::lab::{Lab, Open, at, count_each, each};
 
-pub(crate) const CHECKS: &[(&str, bool, fn(&Lab))] = &[
+pub(crate) const CHECKS: Checks = &[
     ("rr gives connections out in turn", true, |lab| {
         let _cluster = scheduled(lab, "rr", "p1 p2 p3");
         assert_eq!(lab.spread("out", at(VIP, 80), 12), each(&[("p1", 4), ("p2", 4), ("p3", 4)]));

@@ -163,8 +163,6 @@ impl<'a> Cluster<'a> {
 
     /// What is said to be wrong, which is then put right.
     pub(crate) fn repair(&mut self) -> Option<String> {
-        // No look comes sooner after another.
-        std::thread::sleep(std::time::Duration::from_millis(1100));
         let wrong = self.dataplane.drift(self.planner.plan()).unwrap();
         if wrong.is_some() {
             self.load();

@@ -4,11 +4,11 @@ use fairlead_kernel::ipvs::{At, Counted, Destination, Ipvs, Service, Timeouts, s
 use fairlead_kernel::link::Links;
 use fairlead_kernel::netns::Namespace;
 
-use crate::lab::Lab;
+use crate::Checks;
 
 const SCHEDULERS: [&str; 11] = ["rr", "wrr", "lc", "wlc", "lblc", "lblcr", "sh", "dh", "sed", "nq", "mh"];
 
-pub(crate) const CHECKS: &[(&str, bool, fn(&Lab))] = &[
+pub(crate) const CHECKS: Checks = &[
     ("virtual servers of every kind are read back as they were made", true, |_| with_ipvs(services)),
     ("every scheduler can be had", true, |_| with_ipvs(schedulers)),
     ("destinations come, change and go", true, |_| with_ipvs(destinations)),

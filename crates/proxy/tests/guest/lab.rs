@@ -18,8 +18,10 @@ use fairlead_kernel::link::{Links, Prefix, Route};
 use fairlead_kernel::netns::Namespace;
 use fairlead_kernel::sysctl;
 
-/// How long a client waits before it calls an answer lost.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// How long a client waits for an answer that should come: the guest is slow, and may be one of many.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// How long it waits for one that should not.
+const IMPATIENCE: Duration = Duration::from_secs(2);
 
 pub(crate) const NODE: [&str; 2] = ["172.30.0.11", "fd30::11"];
 /// The names of Pods, with their addresses.
@@ -217,15 +219,22 @@ impl Lab {
 
     /// One connection, or one datagram with its answer.
     pub(crate) fn tcp(&self, from: &str, to: SocketAddr) -> Came {
-        self.namespace(from).run(|| tcp(to).map_or_else(|came| came, |open| open.1)).unwrap()
+        self.namespace(from).run(|| tcp(to, PATIENCE).map_or_else(|came| came, |open| open.1)).unwrap()
+    }
+
+    /// Whether a connection finds nothing, not even a refusal.
+    pub(crate) fn is_lost(&self, from: &str, to: SocketAddr) -> bool {
+        self.namespace(from).run(|| matches!(tcp(to, IMPATIENCE), Err(Came::Nothing))).unwrap()
     }
 
     pub(crate) fn open(&self, from: &str, to: SocketAddr) -> Open {
-        self.namespace(from).run(|| tcp(to).unwrap_or_else(|came| panic!("no connection: {came:?}")).0).unwrap()
+        self.namespace(from)
+            .run(|| tcp(to, PATIENCE).unwrap_or_else(|came| panic!("no connection: {came:?}")).0)
+            .unwrap()
     }
 
     pub(crate) fn udp(&self, from: &str, to: SocketAddr) -> Came {
-        self.namespace(from).run(|| udp(&udp_socket(to), to)).unwrap()
+        self.namespace(from).run(|| udp(&udp_socket(to), PATIENCE)).unwrap()
     }
 
     /// How often each answered, of so many connections one after the other.
@@ -300,9 +309,9 @@ fn talk(name: &str, mut stream: TcpStream) {
     }
 }
 
-fn tcp(to: SocketAddr) -> Result<(Open, Came), Came> {
-    let stream = TcpStream::connect_timeout(&to, PATIENCE).map_err(|error| Came::denied(&error))?;
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+fn tcp(to: SocketAddr, patience: Duration) -> Result<(Open, Came), Came> {
+    let stream = TcpStream::connect_timeout(&to, patience).map_err(|error| Came::denied(&error))?;
+    stream.set_read_timeout(Some(patience)).unwrap();
     let mut stream = BufReader::new(stream);
     let mut line = String::new();
     stream.read_line(&mut line).map_err(|error| Came::denied(&error))?;
@@ -314,13 +323,13 @@ fn tcp(to: SocketAddr) -> Result<(Open, Came), Came> {
 pub(crate) fn udp_socket(to: SocketAddr) -> UdpSocket {
     let any = if to.is_ipv4() { ip("0.0.0.0") } else { ip("::") };
     let socket = UdpSocket::bind((any, 0)).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
     socket.connect(to).unwrap();
     socket
 }
 
 /// A datagram by a socket that may have sent others.
-pub(crate) fn udp(socket: &UdpSocket, _to: SocketAddr) -> Came {
+pub(crate) fn udp(socket: &UdpSocket, patience: Duration) -> Came {
+    socket.set_read_timeout(Some(patience)).unwrap();
     let mut buffer = [0; 64];
     if let Err(error) = socket.send(b"hello") {
         return Came::denied(&error);

@@ -8,6 +8,7 @@ mod kernel;
 mod lab;
 mod lasting;
 mod policy;
+mod random;
 mod repair;
 mod sctp;
 
@@ -30,8 +31,19 @@ struct Check {
     run: fn(&Lab),
 }
 
+/// Checks of one kind: name, whether every `./test` shows it, and what is done.
+type Checks = &'static [(&'static str, bool, fn(&Lab))];
+
 fn checks() -> Vec<Check> {
-    let parts = [kernel::CHECKS, balance::CHECKS, policy::CHECKS, lasting::CHECKS, repair::CHECKS, sctp::CHECKS];
+    let parts = [
+        kernel::CHECKS,
+        balance::CHECKS,
+        policy::CHECKS,
+        lasting::CHECKS,
+        repair::CHECKS,
+        random::CHECKS,
+        sctp::CHECKS,
+    ];
     let one = |(name, short, run): &(&'static str, bool, fn(&Lab))| Check { name, short: *short, run: *run };
     parts.into_iter().flatten().map(one).collect()
 }
@@ -41,6 +53,18 @@ fn ipvs_and_sctp_in_a_guest() {
     match std::env::var(INSIDE) {
         Ok(wanted) => inside(&wanted),
         Err(_) => boot(),
+    }
+}
+
+#[test]
+fn a_kernel_without_ipvs_is_said_to_have_none() {
+    let settings = fairlead_proxy::Settings::default();
+    match fairlead_proxy::dataplane(fairlead_proxy::Mode::Ipvs, &settings) {
+        Ok(_) => assert!(std::path::Path::new("/proc/net/ip_vs").exists()),
+        Err(error) => {
+            let known = ["IPVS is not available", "the dummy network device is not", "Operation not permitted"];
+            assert!(known.iter().any(|part| error.to_string().contains(part)), "{error}");
+        }
     }
 }
 

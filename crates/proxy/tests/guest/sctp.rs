@@ -5,17 +5,18 @@ use std::process::{Child, Command, Stdio};
 use fairlead_api::view::{Protocol, Service};
 use fairlead_proxy::Mode;
 
+use crate::Checks;
 use crate::cluster::{Cluster, VIP, VIP6, exposed, service, speaks};
 use crate::lab::{Lab, NODE};
 
-pub(crate) const CHECKS: &[(&str, bool, fn(&Lab))] = &[
+pub(crate) const CHECKS: Checks = &[
     ("SCTP in mode ipvs", true, |lab| everywhere(lab, Mode::Ipvs)),
     ("SCTP in mode nftables", true, |lab| everywhere(lab, Mode::Nftables)),
     ("SCTP in mode iptables", true, |lab| everywhere(lab, Mode::Iptables)),
     ("SCTP in mode ipvs is given out in turn", false, |lab| {
         let _cluster = Cluster::ipvs(lab, service(talking), "p1 p2");
         let servers = Servers::start(lab);
-        let mut answers: Vec<String> = (0..4).map(|_| associate(lab, "out", &format!("{VIP}:80"))).collect();
+        let mut answers: Vec<String> = (0..4).map(|_| associate(lab, "out", &format!("{VIP}:80"), 15)).collect();
         answers.sort();
         assert_eq!(answers, ["p1", "p1", "p2", "p2"]);
         drop(servers);
@@ -23,7 +24,7 @@ pub(crate) const CHECKS: &[(&str, bool, fn(&Lab))] = &[
     ("SCTP without endpoints is refused", false, |lab| {
         for mode in [Mode::Ipvs, Mode::Nftables] {
             let cluster = Cluster::new(lab, mode, service(talking), "");
-            assert_eq!(associate(lab, "out", &format!("{VIP}:80")), "", "{mode}");
+            assert_eq!(associate(lab, "out", &format!("{VIP}:80"), 3), "", "{mode}");
             drop(cluster);
             lab.clean();
         }
@@ -69,12 +70,12 @@ impl Drop for Servers {
 }
 
 /// Who answers an association, if anybody does.
-fn associate(lab: &Lab, from: &str, to: &str) -> String {
+fn associate(lab: &Lab, from: &str, to: &str, patience_s: u32) -> String {
     let family = if to.starts_with('[') { 6 } else { 4 };
     let output = lab
         .namespace(from)
         .run(|| {
-            let to = format!("SCTP{family}:{to},connect-timeout=3");
+            let to = format!("SCTP{family}:{to},connect-timeout={patience_s}");
             Command::new("socat").args(["-u", &to, "-"]).output().unwrap()
         })
         .unwrap();
@@ -87,7 +88,7 @@ fn everywhere(lab: &Lab, mode: Mode) {
     let (node, vip, vip6) = (format!("{}:30080", NODE[0]), format!("{VIP}:80"), format!("[{VIP6}]:80"));
     let ways = [("out", &vip), ("p3", &vip), ("node", &vip), ("out", &node), ("out", &vip6)];
     for (from, to) in ways {
-        let answer = associate(lab, from, to);
+        let answer = associate(lab, from, to, 15);
         assert!(["p1", "p2"].contains(&answer.as_str()), "{mode}: {from} to {to}: {answer:?}");
     }
     drop(servers);
