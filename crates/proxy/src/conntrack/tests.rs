@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::lab::{A, B, Lab, SETTLED, in_lab};
 
 /// No sender may be left alone for longer: a multiple of what it takes, for busy machines.
-const LIMIT: Duration = Duration::from_secs(2);
+const LIMIT: Duration = Duration::from_secs(10);
 
 /// Addresses of a Service under which its clients know it.
 const ADDRESSES: [&str; 5] =
