@@ -194,8 +194,9 @@ impl Reconciler {
         };
         let known = connection.count()?;
         for filter in scope.filters(known) {
-            for entry in connection.entries(filter)? {
-                if stale::is_stale(plan, &self.removed, &self.portals, &entry) && connection.delete(&entry)? {
+            let stale = |entry: &_| stale::is_stale(plan, &self.removed, &self.portals, entry);
+            for entry in connection.read(filter, |entry| Some(entry).filter(stale))? {
+                if connection.delete(&entry)? {
                     *done.deleted.entry(family_of(entry.original.destination)).or_default() += 1;
                 }
             }
