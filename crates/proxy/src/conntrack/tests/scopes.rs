@@ -53,7 +53,8 @@ fn a_change_is_looked_for_where_it_may_be_felt() {
     let web = || service("web", "UDP", &[53]);
     let both = || slice("web", "UDP", &["10.244.0.1", "10.244.0.2"]);
     check(1, [web()], &[to("10.96.0.3", 53)]);
-    check(1, [web(), both()], &[]);
+    check(1, [web(), both()], &[to("10.96.0.3", 53)]);
+    check(1, [web(), slice("web", "UDP", &["10.244.0.1"]), both()], &[]);
     check(1, [web(), both(), slice("web", "UDP", &["10.244.0.2"])], &[at("10.244.0.1")]);
     check(1, [web(), both(), Change::Service(Key::new("default", "web"), None)], &[udp()]);
     check(100_000, [web(), both(), slice("web", "UDP", &[])], &[at("10.244.0.1"), at("10.244.0.2")]);
