@@ -109,7 +109,8 @@ fn check(test: &str, mode: &Mode) {
 /// outcome was recorded as good, with changes gathered as kube-proxy gathers them. Only mode userspace has what it cannot do.
 fn excuses(server: &Server, mode: &Mode, listed: &BTreeMap<String, String>) {
     let cannot = declined("What mode userspace cannot do");
-    let others: BTreeSet<&str> = listed.keys().filter(|probe| !cannot.contains_key(*probe)).map(|it| scenario(it)).collect();
+    let others: BTreeSet<&str> =
+        listed.keys().filter(|probe| !cannot.contains_key(*probe)).map(|it| scenario(it)).collect();
     if others.is_empty() {
         return;
     }
