@@ -23,6 +23,10 @@ pub(crate) const CHECKS: Checks = &[("the node proxy serves manifests, mends and
     stop.cancel();
     proxy.join().unwrap();
     assert!(open.is_alive() && answers(lab));
+    // Nobody is left who would mend it.
+    lab.tool("ipvsadm -C; nft flush ruleset");
+    std::thread::sleep(Duration::from_secs(3));
+    assert!(!lab.tool("nft list tables").contains("fairlead-ipvs"));
 })];
 
 const MANIFESTS: &str = r#"
