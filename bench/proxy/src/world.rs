@@ -34,14 +34,14 @@ impl World {
         fairlead_kernel::sysctl::write("net.ipv4.ip_forward", "1")?;
         inside(
             &client,
-            &["ip address add 10.50.1.2/24 dev up", "ip link set up up", "ip route add default via 10.50.1.1"],
+            &["ip address add 10.50.1.2/24 dev uplink", "ip link set uplink up", "ip route add default via 10.50.1.1"],
         )?;
         inside(
             &endpoints,
             &[
                 "ip link set lo up",
-                "ip address add 10.50.2.2/24 dev up",
-                "ip link set up up",
+                "ip address add 10.50.2.2/24 dev uplink",
+                "ip link set uplink up",
                 "ip route add default via 10.50.2.1",
                 "ip route add local 10.16.0.0/12 dev lo",
             ],
@@ -57,10 +57,10 @@ impl World {
     }
 }
 
-/// Puts a link between the node and a host, which calls it `up`.
+/// Puts a link between the node and a host, which calls it `uplink`.
 fn wire(host: &Namespace, name: &str, address: &str) -> anyhow::Result<()> {
     let mut links = fairlead_kernel::link::Links::open()?;
-    links.add_veth(name, "up", Some(std::os::fd::AsFd::as_fd(host)))?;
+    links.add_veth(name, "uplink", Some(std::os::fd::AsFd::as_fd(host)))?;
     run(&format!("ip address add {address} dev {name}"))?;
     run(&format!("ip link set {name} up"))
 }

@@ -119,22 +119,34 @@ impl Conntrack {
 
     /// The entries of both families that pass the filter, in no order.
     pub fn entries(&mut self, filter: Filter) -> Result<Vec<Entry>, Error> {
+        self.read(filter, Some)
+    }
+
+    /// What `each` makes of them: who wants few of many, or little of each, never holds them all.
+    pub fn read<T>(&mut self, filter: Filter, mut each: impl FnMut(Entry) -> Option<T>) -> Result<Vec<T>, Error> {
         // The kernel filters one family at a time.
         let mut all = Vec::new();
         for (ipv6, family) in [(false, libc::AF_INET), (true, libc::AF_INET6)] {
             if filter.takes(ipv6) {
-                all.append(&mut self.family(family, filter)?);
+                all.append(&mut self.family(family, filter, &mut each)?);
             }
         }
         Ok(all)
     }
 
-    fn family(&mut self, family: i32, filter: Filter) -> Result<Vec<Entry>, Error> {
+    fn family<T>(
+        &mut self,
+        family: i32,
+        filter: Filter,
+        mut each: impl FnMut(Entry) -> Option<T>,
+    ) -> Result<Vec<T>, Error> {
         let header = nft::header(u8::try_from(family).unwrap_or(0), 0);
         let body = |w: &mut Writer| put_filter(w, filter);
         let request = Request { kind: GET, flags: 0, header: &header, body: &body };
         // A kernel that does not know the filter sends everything.
-        self.socket.dump("the connections", request, |message| Ok(entry(message).filter(|entry| wanted(entry, filter))))
+        let mut parse =
+            |message: &Message<'_>| entry(message).filter(|entry| wanted(entry, filter)).and_then(&mut each);
+        self.socket.dump("the connections", request, |message| Ok(parse(message)))
     }
 
     /// Forgets one connection; false if it was gone already.

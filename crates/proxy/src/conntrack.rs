@@ -27,6 +27,8 @@ const LOOKS: [Duration; 3] = [Duration::ZERO, Duration::from_millis(50), Duratio
 /// Looks may take this long at a stretch, and in the long run one part of so many of a processor's time.
 const STRETCH: Duration = Duration::from_millis(200);
 const PART: u32 = 10;
+/// The longest rest, on machines too busy to do better.
+const LONGEST_REST: Duration = Duration::from_secs(1);
 /// After the kernel refused to be read.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -57,7 +59,8 @@ impl Effort {
     }
 
     fn add(&mut self, took: Duration, now: Instant) {
-        *self = Effort { spent: self.left(now) + took, at: Some(now) };
+        let most = STRETCH + LONGEST_REST / PART;
+        *self = Effort { spent: (self.left(now) + took).min(most), at: Some(now) };
     }
 
     /// For how long to rest.
@@ -69,6 +72,8 @@ impl Effort {
 #[derive(Debug)]
 struct Round {
     due: Instant,
+    /// Until then it may be put off.
+    latest: Instant,
     scope: Scope,
 }
 
@@ -94,7 +99,8 @@ impl Reconciler {
         // Once is enough: it comes again.
         let (mut scope, last) = (Scope::of(plan, &self.removed), LOOKS.len() - 1);
         scope.merge(self.rounds[last].take().map(|round| round.scope).unwrap_or_default());
-        self.rounds[last] = Some(Round { due: Instant::now(), scope });
+        let now = Instant::now();
+        self.rounds[last] = Some(Round { due: now, latest: now, scope });
         self.effort = Effort::default();
         self.look(plan)
     }
@@ -145,10 +151,14 @@ impl Reconciler {
         if scope.is_empty() {
             return;
         }
+        let due = now + LOOKS[stage];
         match &mut self.rounds[stage] {
-            // Not put off: else changes without end would mean no look.
-            Some(round) => round.scope.merge(scope),
-            empty => *empty = Some(Round { due: now + LOOKS[stage], scope }),
+            // Put off for what is new, but not for ever: else changes without end would mean no look.
+            Some(round) => {
+                round.due = round.due.max(due).min(round.latest);
+                round.scope.merge(scope);
+            }
+            empty => *empty = Some(Round { due, latest: now + LOOKS[stage] * 4, scope }),
         }
     }
 
@@ -184,8 +194,9 @@ impl Reconciler {
         };
         let known = connection.count()?;
         for filter in scope.filters(known) {
-            for entry in connection.entries(filter)? {
-                if stale::is_stale(plan, &self.removed, &self.portals, &entry) && connection.delete(&entry)? {
+            let stale = |entry: &_| stale::is_stale(plan, &self.removed, &self.portals, entry);
+            for entry in connection.read(filter, |entry| Some(entry).filter(stale))? {
+                if connection.delete(&entry)? {
                     *done.deleted.entry(family_of(entry.original.destination)).or_default() += 1;
                 }
             }

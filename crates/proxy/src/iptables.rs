@@ -14,6 +14,7 @@ use crate::{Dataplane, Error, Mode, RulesWritten};
 use saved::Saved;
 
 mod saved;
+mod tables;
 
 /// How all our chains begin.
 const PREFIX: &str = "FAIRLEAD-";
@@ -90,12 +91,12 @@ fn table_name(table: TableName) -> &'static str {
     }
 }
 
-/// What the kernel has in our tables.
-fn saved(variant: Variant, family: Family) -> Result<BTreeMap<Place, Saved>, Error> {
-    let read = |table: TableName| -> Result<(Place, Saved), Error> {
-        Ok(((family, table), Saved::read(&tool(variant, family).save(table_name(table))?)))
+/// What the kernel has in these tables.
+fn saved(variant: Variant, family: Family, tables: &[TableName]) -> Result<BTreeMap<Place, Saved>, Error> {
+    let read = |table: &TableName| -> Result<(Place, Saved), Error> {
+        Ok(((family, *table), Saved::read(&tool(variant, family).save(table_name(*table))?)))
     };
-    TABLES.into_iter().map(read).collect()
+    tables.iter().map(read).collect()
 }
 
 /// The steps that put the rules that lead to our chains where they are missing.
@@ -129,7 +130,7 @@ impl Dataplane for Iptables {
         }
         for family in [Family::V4, Family::V6] {
             let wanted = plan.node().families.contains(&family);
-            let saved = match saved(self.variant, family) {
+            let saved = match saved(self.variant, family, &TABLES) {
                 Ok(saved) => saved,
                 // A family we do not serve need not be there.
                 Err(_) if !wanted => continue,
@@ -177,7 +178,7 @@ impl Dataplane for Iptables {
         }
         self.looked = Instant::now();
         for family in plan.node().families.iter().copied() {
-            let saved = saved(self.variant, family)?;
+            let saved = saved(self.variant, family, &TABLES)?;
             if !lead(family, &saved).is_empty() {
                 return Ok(Some(format!("a rule that leads to our chains for {family:?} is gone")));
             }
@@ -221,15 +222,20 @@ pub(crate) fn remove() -> Result<Vec<String>, Error> {
     let mut removed = Vec::new();
     for variant in [Variant::Legacy, Variant::Nft] {
         for family in [Family::V4, Family::V6] {
+            let tables = tables::there(variant, family)?;
             // What is not installed left nothing.
-            let Ok(saved) = saved(variant, family) else { continue };
+            let Ok(saved) = saved(variant, family, &tables) else { continue };
             let ops = removal(&saved);
+            if ops.is_empty() {
+                continue;
+            }
             for (family, text) in restore(&ops) {
                 tool(variant, family).restore(&text)?;
             }
             let chains = ops.iter().filter(|op| matches!(op, Op::Remove(..))).count();
-            if chains > 0 {
-                removed.push(format!("{chains} chains of {}", name(variant, family)));
+            removed.push(format!("{chains} chains of {}", name(variant, family)));
+            if variant == Variant::Nft {
+                tables::remove_empty(family)?;
             }
         }
     }

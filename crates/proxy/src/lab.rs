@@ -2,11 +2,11 @@
 //! what a proxy does to it.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -41,6 +41,8 @@ pub(crate) struct Lab {
     client: Namespace,
     /// By endpoint, for both families.
     sockets: Vec<[UdpSocket; 2]>,
+    /// Below those that are given out by themselves.
+    next_port: AtomicU16,
     /// Whether endpoints answer.
     pub(crate) answers: bool,
     /// How often the kernel's table was read.
@@ -99,6 +101,7 @@ impl Lab {
             tally: counters::Tally::default(),
             client,
             sockets,
+            next_port: AtomicU16::new(10_000),
             answers: false,
             looks: 0,
         }
@@ -155,16 +158,15 @@ impl Lab {
         self.nft = nft;
     }
 
-    /// A packet from each of so many ports of the client.
-    pub(crate) fn send_from_ports(&self, address: &str, count: u32) {
+    /// A packet from each of so many ports of the client, none of which was used before.
+    pub(crate) fn send_from_ports(&self, address: &str, count: u16) {
         let to: SocketAddr = address.parse().unwrap();
-        let from = if to.is_ipv4() { "192.168.7.2:0" } else { "[fd00:7::2]:0" };
-        // All are held until the end, so that no port comes twice.
-        let bind = |_| self.client.run(|| UdpSocket::bind(from).unwrap()).unwrap();
-        let sockets: Vec<UdpSocket> = (0..count).map(bind).collect();
-        for socket in &sockets {
-            socket.send_to(b"x", to).unwrap();
-        }
+        let from: IpAddr = if to.is_ipv4() { "192.168.7.2" } else { "fd00:7::2" }.parse().unwrap();
+        let first = self.next_port.fetch_add(count, Ordering::Relaxed);
+        let send = |port| {
+            UdpSocket::bind((from, port)).unwrap().send_to(b"x", to).unwrap();
+        };
+        self.client.run(|| (first..first + count).for_each(send)).unwrap();
     }
 
     /// Looks as often as it should; returns how many flows were forgotten.

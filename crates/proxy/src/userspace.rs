@@ -117,11 +117,6 @@ impl Userspace {
         (loads().map(|load| load.connections.load(Ordering::Relaxed)).sum(), sessions)
     }
 
-    /// Whose connections arrive at a place: to the kernel's memory of flows it is the endpoint.
-    pub fn portal(&self, protocol: Protocol, at: SocketAddr) -> Option<&PortKey> {
-        self.portals.at(protocol, at).map(|key| &key.port)
-    }
-
     fn start_workers(&mut self) -> Result<(), Error> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_WORKERS);
         let count = self.options.workers.unwrap_or(cores).max(1);

@@ -44,7 +44,7 @@ fn a_configuration_file_that_is_wrong_is_refused_by_line() {
     let head = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n";
     let table = [
         ("mode: magic\n", ["line 3", "magic"]),
-        ("iptables:\n  syncPeriod: soon\n", ["line 4", "soon"]),
+        ("iptables:\n  syncPeriod: soon\n", ["line 4", "iptables.syncPeriod"]),
         ("bindAddress: nowhere\n", ["line 3", "nowhere"]),
         (": [\n", ["config.yaml", "line"]),
     ];
@@ -65,7 +65,7 @@ fn without_rights_it_says_so_and_ends() {
     fs::copy(FAIRLEAD, &program).unwrap();
     fs::write(&objects, r#"{"apiVersion": "v1", "kind": "List", "items": []}"#).unwrap();
     fs::set_permissions(home.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    for (mode, word) in [("nftables", "nftables"), ("iptables", "iptables"), ("userspace", "CAP_NET_ADMIN")] {
+    for (mode, word) in [("nftables", "nftables"), ("iptables", "iptables"), ("userspace", "not permitted")] {
         let mut command = Command::new(&program);
         command.args(["proxy", "--proxy-mode", mode, "--hostname-override", "n1"]).arg("--manifests").arg(&objects);
         command.uid(NOBODY).gid(NOBODY);

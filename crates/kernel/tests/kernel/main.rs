@@ -9,5 +9,6 @@ mod lab;
 mod link;
 mod netns;
 mod nft;
+mod relay;
 mod sysctl;
 mod trace;

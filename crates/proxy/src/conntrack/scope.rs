@@ -3,9 +3,10 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use fairlead_kernel::conntrack::Filter;
-use fairlead_plan::{Delta, Endpoint, Family, FrontendKey, Node, Plan, PlanChange, PortKey, Protocol};
+use fairlead_plan::{Action, Delta, Endpoint, Family, Frontend, FrontendKey, Node, Plan, PlanChange, PortKey, Protocol};
 
 use super::removed::Removed;
 use super::stale::number;
@@ -44,18 +45,18 @@ impl Scope {
         Scope { parts, targets: BTreeSet::new() }
     }
 
-    /// What a change may have made stale. A frontend that changes hands leads elsewhere, and so does one that is new. An
-    /// endpoint that is new makes no flow stale: what it might serve was refused before, and refused flows are not
-    /// remembered.
+    /// What a change may have made stale. A frontend that changes hands leads elsewhere, and so does one that is new, and one
+    /// that led nowhere: what is refused is not remembered, but while tables are written one after the other something may
+    /// have passed. Any further endpoint makes no flow stale.
     pub(super) fn changed(plan: &Plan, change: &PlanChange) -> Scope {
         if change.node.as_ref().is_some_and(|before| !serves_like(before, plan.node())) {
             return Scope::of(plan, &Removed::default());
         }
         let mut scope = Scope::default();
         for delta in change.frontends.iter().filter(|delta| is_tracked(delta.key.protocol())) {
-            let owner =
-                |side: &Option<std::sync::Arc<fairlead_plan::Frontend>>| side.as_ref().map(|it| it.port.clone());
-            if owner(&delta.old) != owner(&delta.new) {
+            let owner = |side: &Option<Arc<Frontend>>| side.as_ref().map(|it| it.port.clone());
+            let leads = |side: &Option<Arc<Frontend>>| side.as_ref().is_some_and(|it| leads(it));
+            if owner(&delta.old) != owner(&delta.new) || leads(&delta.new) && !leads(&delta.old) {
                 scope.targets.insert(Target::Frontend(delta.key));
             }
         }
@@ -126,9 +127,14 @@ fn of_part((family, protocol): (Family, Protocol)) -> Filter {
     Filter { protocol: Some(number(protocol)), ipv6: Some(family == Family::V6), ..Filter::default() }
 }
 
+/// Whether packets from anywhere get to an endpoint.
+fn leads(frontend: &Frontend) -> bool {
+    frontend.actions.iter().any(|(_, action)| matches!(action, Action::Forward { .. }))
+}
+
 /// Endpoints of a port that served before a change and do not after it.
-fn gone(delta: &Delta<PortKey, std::sync::Arc<[Endpoint]>>) -> impl Iterator<Item = SocketAddr> {
-    let serving = |side: &Option<std::sync::Arc<[Endpoint]>>| {
+fn gone(delta: &Delta<PortKey, Arc<[Endpoint]>>) -> impl Iterator<Item = SocketAddr> {
+    let serving = |side: &Option<Arc<[Endpoint]>>| {
         let all = side.iter().flat_map(|all| all.iter());
         all.filter(|one| one.serving).map(|one| SocketAddr::new(one.ip, one.port)).collect::<BTreeSet<_>>()
     };

@@ -85,8 +85,8 @@ impl Meter {
         let mut now = self.totals.clone();
         for protocol in [Protocol::Tcp, Protocol::Udp, Protocol::Sctp] {
             let filter = Filter { protocol: Some(number(protocol)), ..Filter::default() };
-            let living = Conntrack::open()?.entries(filter)?;
-            living.iter().filter_map(line).for_each(|(line, traffic)| now.add(plan, &line, traffic));
+            let living = Conntrack::open()?.read(filter, |entry| line(&entry))?;
+            living.iter().for_each(|(line, traffic)| now.add(plan, line, *traffic));
         }
         self.told.raise(now);
         self.told.forget_gone(plan);

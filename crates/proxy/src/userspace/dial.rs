@@ -51,14 +51,22 @@ impl Dial {
     }
 
     fn next(&mut self) -> Option<Choice> {
-        let choice = self.target.pick(self.client, &self.tried).or_else(|| {
-            // Those that were slow get another chance, with more time.
-            self.tried.drain(..self.slow);
-            let again = std::mem::take(&mut self.slow) > 0;
-            again.then(|| self.target.pick(self.client, &self.tried)).flatten()
-        })?;
+        let choice = self.target.pick(self.client, &self.tried).or_else(|| self.again())?;
         self.endpoint = choice.endpoint;
         Some(choice)
+    }
+
+    /// Those that were silent get another chance, with more time; the last of them after the others.
+    fn again(&mut self) -> Option<Choice> {
+        let silent = std::mem::take(&mut self.slow);
+        self.tried.drain(..silent);
+        if silent == 0 {
+            return None;
+        }
+        self.tried.push(self.endpoint);
+        let other = self.target.pick(self.client, &self.tried);
+        self.tried.pop();
+        other.or_else(|| self.target.pick(self.client, &self.tried))
     }
 
     /// How many endpoints were tried in vain.
@@ -66,3 +74,6 @@ impl Dial {
         self.tried.len().max(self.waits)
     }
 }
+
+#[cfg(test)]
+mod tests;

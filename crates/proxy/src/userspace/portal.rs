@@ -3,7 +3,7 @@
 //! Not on a loopback address, for which the kernel would have to route those for everybody (`route_localnet`), and not on
 //! all: the rules refuse whoever is not led there, and they must know the address.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::Arc;
@@ -80,32 +80,27 @@ fn listen(protocol: Protocol, at: SocketAddr) -> io::Result<(Socket, SocketAddr)
     Ok((Socket::Tcp(Arc::new(listener)), at))
 }
 
-/// Portals, by pool and by place.
+/// Portals by pool, and the places they take.
 #[derive(Debug, Default)]
 pub(crate) struct Portals {
     by_pool: HashMap<PoolKey, Portal>,
-    by_place: HashMap<(Protocol, SocketAddr), PoolKey>,
+    places: HashSet<(Protocol, SocketAddr)>,
 }
 
 impl Portals {
     pub(crate) fn insert(&mut self, key: PoolKey, portal: Portal) {
-        self.by_place.insert((key.port.protocol, portal.at), key.clone());
+        self.places.insert((key.port.protocol, portal.at));
         self.by_pool.insert(key, portal);
     }
 
     pub(crate) fn remove(&mut self, key: &PoolKey) -> Option<Portal> {
         let portal = self.by_pool.remove(key)?;
-        self.by_place.remove(&(key.port.protocol, portal.at));
+        self.places.remove(&(key.port.protocol, portal.at));
         Some(portal)
     }
 
     pub(crate) fn get(&self, key: &PoolKey) -> Option<&Portal> {
         self.by_pool.get(key)
-    }
-
-    /// Whose place that is.
-    pub(crate) fn at(&self, protocol: Protocol, at: SocketAddr) -> Option<&PoolKey> {
-        self.by_place.get(&(protocol, at))
     }
 
     /// Whether a frontend is where a portal is.
@@ -114,7 +109,7 @@ impl Portals {
             FrontendKey::Address { ip, port, .. } => SocketAddr::new(ip, port),
             FrontendKey::NodePort { port, .. } => SocketAddr::new(ip, port),
         };
-        self.at(frontend.protocol(), at).is_some()
+        self.places.contains(&(frontend.protocol(), at))
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&PoolKey, &Portal)> {

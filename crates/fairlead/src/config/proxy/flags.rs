@@ -174,7 +174,7 @@ flags! {
         /// Local ports mode userspace may take, as 30000-30100; 0-0 leaves the choice to the kernel [default: 0-0]
         #[arg(value_name = "FIRST-LAST")]
         proxy_port_range => port_range "portRange",
-        /// How long mode userspace keeps an idle UDP flow [default: 250ms]
+        /// How long mode userspace keeps an idle UDP flow [default: 60s]
         #[arg(value_name = "DURATION", allow_hyphen_values = true)]
         udp_timeout => udp_idle_timeout "udpIdleTimeout",
         /// Taken as kube-proxy does; nothing is read again from the API server that did not change [default: 15m0s]

@@ -1,6 +1,7 @@
 //! What of the table is looked at, and how.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use fairlead_api::source::Key;
 use fairlead_kernel::conntrack::Filter;
@@ -8,6 +9,7 @@ use fairlead_plan::{Change, Node, PlanChange, Planner};
 use serde_json::{Value, json};
 
 use crate::conntrack::scope::Scope;
+use crate::conntrack::{Effort, LONGEST_REST, LOOKS, Reconciler};
 
 fn service(name: &str, protocol: &str, ports: &[u16]) -> Change {
     let ports: Vec<Value> =
@@ -51,7 +53,8 @@ fn a_change_is_looked_for_where_it_may_be_felt() {
     let web = || service("web", "UDP", &[53]);
     let both = || slice("web", "UDP", &["10.244.0.1", "10.244.0.2"]);
     check(1, [web()], &[to("10.96.0.3", 53)]);
-    check(1, [web(), both()], &[]);
+    check(1, [web(), both()], &[to("10.96.0.3", 53)]);
+    check(1, [web(), slice("web", "UDP", &["10.244.0.1"]), both()], &[]);
     check(1, [web(), both(), slice("web", "UDP", &["10.244.0.2"])], &[at("10.244.0.1")]);
     check(1, [web(), both(), Change::Service(Key::new("default", "web"), None)], &[udp()]);
     check(100_000, [web(), both(), slice("web", "UDP", &[])], &[at("10.244.0.1"), at("10.244.0.2")]);
@@ -74,4 +77,40 @@ fn a_node_with_another_address_is_looked_at_whole() {
     check(1, [service("web", "UDP", &[53]), Change::Node(Box::new(node))], &[udp()]);
     let labelled = Node { labels: [("a".to_owned(), "b".to_owned())].into(), ..Node::default() };
     check(1, [service("web", "UDP", &[53]), Change::Node(Box::new(labelled))], &[]);
+}
+
+#[test]
+fn looks_rest_when_they_take_long_but_not_for_ever() {
+    let start = Instant::now();
+    let after = |millis| start + Duration::from_millis(millis);
+    let mut effort = Effort::default();
+    assert_eq!(effort.rest(start), Duration::ZERO);
+    effort.add(Duration::from_millis(150), start);
+    assert_eq!(effort.rest(start), Duration::ZERO, "a stretch is free");
+    effort.add(Duration::from_millis(70), start);
+    assert_eq!(effort.rest(start), Duration::from_millis(200));
+    assert_eq!(effort.rest(after(100)), Duration::from_millis(100));
+    assert_eq!(effort.rest(after(200)), Duration::ZERO);
+    effort.add(Duration::from_secs(60), start);
+    assert_eq!(effort.rest(start), LONGEST_REST);
+    assert_eq!(effort.rest(after(1000)), Duration::ZERO);
+}
+
+#[test]
+fn a_later_look_is_put_off_for_what_is_new_but_not_for_ever() {
+    let mut planner = Planner::new(Node::default());
+    let change = planner.apply([service("web", "UDP", &[53])]);
+    let scope = || Scope::changed(planner.plan(), &change);
+    let (start, delay) = (Instant::now(), LOOKS[1]);
+    let mut reconciler = Reconciler::new();
+    let due = |reconciler: &Reconciler| reconciler.rounds[1].as_ref().map(|round| round.due - start);
+    reconciler.schedule(1, scope(), start);
+    assert_eq!(due(&reconciler), Some(delay));
+    reconciler.schedule(1, scope(), start + delay);
+    assert_eq!(due(&reconciler), Some(delay * 2));
+    reconciler.schedule(1, scope(), start + delay * 9);
+    assert_eq!(due(&reconciler), Some(delay * 4));
+    assert!(reconciler.take_due(start + delay * 3).is_empty());
+    assert!(!reconciler.take_due(start + delay * 4).is_empty());
+    assert!(reconciler.rounds[1].is_none() && reconciler.rounds[2].is_some(), "and once more");
 }
