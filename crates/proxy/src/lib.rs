@@ -85,12 +85,17 @@ pub async fn run(cluster: Cluster, settings: Settings, pages: Pages, stop: Cance
         };
         tokio::try_join!(health::serve(health.clone(), listeners, stop.clone()), metrics)?;
         stop.cancelled().await;
-        Ok(())
+        Ok::<(), Error>(())
     };
+    let mut ended = std::pin::pin!(serve(&cluster, &settings, chosen, report.clone(), stop.clone()));
+    // Whatever ends first when told to stop: the thread that programs the kernel is waited for.
     tokio::select! {
-        served = servers => served,
-        ended = serve(&cluster, &settings, chosen, report.clone(), stop.clone()) => ended,
-        () = programmed::announce(cluster.clone(), component, report.progress(), stop.clone()) => Ok(()),
+        ended = &mut ended => ended,
+        served = servers => {
+            served?;
+            ended.await
+        }
+        () = programmed::announce(cluster.clone(), component, report.progress(), stop.clone()) => ended.await,
     }
 }
 
