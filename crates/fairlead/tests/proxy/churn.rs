@@ -24,7 +24,8 @@ struct Seen {
 fn check(test: &str, mode: &str, changes: usize) {
     let Some(lab) = lab(test) else { return };
     // Inside, so that the proxy reaches it over loopback.
-    let flags = ["--store", "memory", "--authorization-mode", "AlwaysAllow", "--service-cluster-ip-range", "10.96.0.0/16"];
+    let flags =
+        ["--store", "memory", "--authorization-mode", "AlwaysAllow", "--service-cluster-ip-range", "10.96.0.0/16"];
     let server = lab.node.run(|| Server::start(FAIRLEAD, &flags)).unwrap();
     let mut api = lab.node.run(|| server.client().connect(LIMIT)).unwrap().unwrap();
     create(&mut api);
@@ -43,7 +44,9 @@ fn check(test: &str, mode: &str, changes: usize) {
         }
         let took = began.elapsed();
         put(&mut api, &ENDPOINTS[7..]);
-        running.wait("the last change is in", || (0..8).all(|_| lab.who(WEB, CLIENTS[0]).is_ok_and(|who| who == ENDPOINTS[7])));
+        running.wait("the last change is in", || {
+            (0..8).all(|_| lab.who(WEB, CLIENTS[0]).is_ok_and(|who| who == ENDPOINTS[7]))
+        });
         seen.over.store(true, Ordering::Relaxed);
         took
     });
@@ -100,7 +103,11 @@ fn send(api: &mut Connection, method: &str, path: &str, body: &str) {
 
 #[test]
 fn no_connection_fails_while_endpoints_change_in_mode_nftables() {
-    check("no_connection_fails_while_endpoints_change_in_mode_nftables", "nftables", if full() { 10_000 } else { 1000 });
+    check(
+        "no_connection_fails_while_endpoints_change_in_mode_nftables",
+        "nftables",
+        if full() { 10_000 } else { 1000 },
+    );
 }
 
 #[test]

@@ -31,7 +31,9 @@ fn look(lab: &Lab) -> BTreeMap<&'static str, String> {
 
 /// Without comments, which have the time, and without what was counted.
 fn told(text: &str) -> String {
-    let line = |line: &str| if line.starts_with(':') { line.split(" [").next().unwrap_or(line).to_owned() } else { line.to_owned() };
+    let line = |line: &str| {
+        if line.starts_with(':') { line.split(" [").next().unwrap_or(line).to_owned() } else { line.to_owned() }
+    };
     text.lines().filter(|line| !line.starts_with('#')).map(line).collect::<Vec<_>>().join("\n")
 }
 

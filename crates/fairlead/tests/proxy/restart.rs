@@ -38,7 +38,10 @@ fn check(test: &str, mode: &str) {
     });
     for (client, endpoint) in places(&lab) {
         let before = stayed[&client];
-        assert!(if before == gone { endpoint != gone } else { endpoint == before }, "client {client}: {before}, then {endpoint}");
+        assert!(
+            if before == gone { endpoint != gone } else { endpoint == before },
+            "client {client}: {before}, then {endpoint}"
+        );
     }
 }
 
