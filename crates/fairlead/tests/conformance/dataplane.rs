@@ -11,12 +11,17 @@ use serde_json::Value;
 
 use super::{output, runner};
 
+/// Where scenarios are.
+const SCENARIOS: &str = "tests/conformance/dataplane/scenarios/dev";
 /// Scenarios in which time counts: two clusters at once would get into each other's way on a small machine.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// kube-proxy gathers changes for so long unless told otherwise. We need not, and are then too quick for a probe that wants to
-/// see many requests while something changes.
+/// Scenarios that want to see many requests while something changes. We are too quick for that unless told to gather changes
+/// for as long as kube-proxy does.
+const PACED: [&str; 1] = ["change-port-added-and-removed"];
 const KUBE_PROXYS_PACE: &str = "--iptables-min-sync-period=1s";
+/// The reason in `docs/conformance.md` that is checked: all but the source address is as recorded.
+const SOURCE_ADDRESS: &str = "source address";
 
 /// What a mode is held to.
 struct Mode {
@@ -25,30 +30,38 @@ struct Mode {
     expect: &'static str,
     /// A short name for what is made on the machine.
     prefix: &'static str,
-    /// What to play; the empty pattern is everything.
-    scenarios: String,
+    /// How long a probe may take to come out as recorded, in seconds.
+    settle: &'static str,
+    scenarios: Vec<String>,
 }
+
+const NFTABLES: Mode =
+    Mode { name: "nftables", expect: "nftables", prefix: "flnf", settle: "6", scenarios: Vec::new() };
+const IPTABLES: Mode =
+    Mode { name: "iptables", expect: "iptables", prefix: "flip", settle: "6", scenarios: Vec::new() };
+// Most probes look at the source address, and would wait in vain.
+const USERSPACE: Mode = Mode { name: "userspace", expect: "any", prefix: "flus", settle: "2", scenarios: Vec::new() };
 
 #[test]
 fn packets_go_where_kube_proxy_sends_them_in_mode_nftables() {
-    let mode = Mode { name: "nftables", expect: "nftables", prefix: "flnf", scenarios: String::new() };
+    let mode = Mode { scenarios: all(), ..NFTABLES };
     check("packets_go_where_kube_proxy_sends_them_in_mode_nftables", &mode);
 }
 
 #[test]
 fn packets_go_where_kube_proxy_sends_them_in_mode_iptables() {
-    let mode = Mode { name: "iptables", expect: "iptables", prefix: "flip", scenarios: some_unless_full() };
+    let mode = Mode { scenarios: some_unless_full(), ..IPTABLES };
     check("packets_go_where_kube_proxy_sends_them_in_mode_iptables", &mode);
 }
 
 #[test]
 fn packets_go_where_kube_proxy_sends_them_in_mode_userspace() {
-    let mode = Mode { name: "userspace", expect: "any", prefix: "flus", scenarios: some_unless_full() };
+    let mode = Mode { scenarios: some_unless_full(), ..USERSPACE };
     check("packets_go_where_kube_proxy_sends_them_in_mode_userspace", &mode);
 }
 
 /// One of each kind, and those that have found mistakes.
-const SOME: [&str; 26] = [
+const SOME: [&str; 27] = [
     "affinity-clusterip-from-pods",
     "affinity-endpoint-removed",
     "affinity-is-per-port",
@@ -74,16 +87,19 @@ const SOME: [&str; 26] = [
     "tcp-terminating-endpoint-drains",
     "topology-zone-hints",
     "udp-endpoint-replaced",
+    "udp-first-endpoint-appears",
     "v6-clusterip",
 ];
 
-fn some_unless_full() -> String {
-    if full() { String::new() } else { exactly(SOME) }
+fn some_unless_full() -> Vec<String> {
+    if full() { all() } else { SOME.map(str::to_owned).to_vec() }
 }
 
-/// A pattern for these and no others.
-fn exactly<'a>(scenarios: impl IntoIterator<Item = &'a str>) -> String {
-    format!("^({})$", scenarios.into_iter().collect::<Vec<_>>().join("|"))
+/// Every scenario there is.
+fn all() -> Vec<String> {
+    let files = fs::read_dir(project().join(SCENARIOS)).expect("scenarios").flatten();
+    let names = files.map(|file| file.path().file_stem().unwrap_or_default().to_string_lossy().into_owned());
+    names.collect()
 }
 
 #[track_caller]
@@ -95,28 +111,49 @@ fn check(test: &str, mode: &Mode) {
     // A test that failed in there has said so itself.
     let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let server = server();
-    let played = play(&server, mode, mode.expect, &mode.scenarios, "");
     let listed = declined(&format!("Packets in mode {}", mode.name));
+    let played = play_all(&server, mode, &listed);
     let listed: BTreeMap<_, _> = listed.into_iter().filter(|(probe, _)| played.is_of(probe)).collect();
-    let wrong = mismatches(&listed, &played.passed, &played.failed);
-    println!("mode {}: {}", mode.name, played.printed.lines().rev().take(2).collect::<Vec<_>>().join("; "));
+    let mut wrong = mismatches(&listed, &played.passed, &played.failed);
+    let by_address = listed.iter().filter(|(_, reason)| *reason == SOURCE_ADDRESS).map(|(probe, _)| probe);
+    let more = by_address.filter(|probe| !played.by_address.contains(*probe));
+    wrong.extend(more.map(|probe| format!("differs in more than the source address: {probe}")));
+    println!("mode {}: {} probes as recorded, {} declined", mode.name, played.passed.len(), played.failed.len());
     let report = || format!("{}\n\n{}\n{}", wrong.join("\n"), played.printed, server.log());
     assert!(!played.passed.is_empty() && wrong.is_empty(), "{}", report());
-    excuses(&server, mode, &listed);
+    check_excuses(&server, mode, &listed);
 }
 
-/// Whoever declines what was recorded must do better, or as well at another pace: what is listed is judged again by whatever
-/// outcome was recorded as good, with changes gathered as kube-proxy gathers them. Only mode userspace has what it cannot do.
-fn excuses(server: &Server, mode: &Mode, listed: &BTreeMap<String, String>) {
-    let cannot = declined("What mode userspace cannot do");
-    let others: BTreeSet<&str> =
-        listed.keys().filter(|probe| !cannot.contains_key(*probe)).map(|it| scenario(it)).collect();
-    if others.is_empty() {
+/// Plays what a mode is held to. What fails without being declined is played once more, and said: on a busy machine a packet may
+/// be late.
+#[allow(clippy::print_stdout, reason = "a second attempt is worth knowing")]
+fn play_all(server: &Server, mode: &Mode, listed: &BTreeMap<String, String>) -> Played {
+    let (paced, others): (Vec<_>, Vec<_>) =
+        mode.scenarios.iter().map(String::as_str).partition(|name| PACED.contains(name));
+    let mut played = play(server, mode, mode.expect, &others, "");
+    played.add(play(server, mode, mode.expect, &paced, KUBE_PROXYS_PACE));
+    let late =
+        played.failed.iter().filter(|probe| !listed.contains_key(*probe)).map(|probe| scenario(probe).to_owned());
+    let late: BTreeSet<String> = late.collect();
+    if !late.is_empty() && late.len() < 5 {
+        println!("mode {}: played once more: {late:?}\n{}", mode.name, played.printed);
+        let pace = if late.iter().any(|name| PACED.contains(&name.as_str())) { KUBE_PROXYS_PACE } else { "" };
+        let again = play(server, mode, mode.expect, &late.iter().map(String::as_str).collect::<Vec<_>>(), pace);
+        played.passed.retain(|probe| !late.contains(scenario(probe)));
+        played.failed.retain(|probe| !late.contains(scenario(probe)));
+        played.add(again);
+    }
+    played
+}
+
+/// Whoever declines what was recorded in a mode must do better: what is listed is judged again by whatever outcome is good.
+fn check_excuses(server: &Server, mode: &Mode, listed: &BTreeMap<String, String>) {
+    if mode.expect == "any" {
         return;
     }
-    let again = play(server, mode, "any", &exactly(others), KUBE_PROXYS_PACE);
-    let wrong: Vec<_> = again.failed.iter().filter(|probe| !cannot.contains_key(*probe)).collect();
-    assert!(wrong.is_empty(), "{wrong:?}\n\n{}\n{}", again.printed, server.log());
+    let scenarios: BTreeSet<&str> = listed.keys().map(|probe| scenario(probe)).collect();
+    let again = play(server, mode, "any", &scenarios.into_iter().collect::<Vec<_>>(), "");
+    assert!(again.failed.is_empty(), "worse than recorded: {:?}\n\n{}\n{}", again.failed, again.printed, server.log());
 }
 
 /// The server as `tests/conformance/README.md` has it for these. Objects are made by hand, so no controller runs.
@@ -127,13 +164,23 @@ fn server() -> Server {
 }
 
 /// What came out, as `scenario/probe`.
+#[derive(Default)]
 struct Played {
     passed: BTreeSet<String>,
     failed: BTreeSet<String>,
+    /// Those of the failed that differ from what was recorded in the source address alone.
+    by_address: BTreeSet<String>,
     printed: String,
 }
 
 impl Played {
+    fn add(&mut self, other: Played) {
+        self.passed.extend(other.passed);
+        self.failed.extend(other.failed);
+        self.by_address.extend(other.by_address);
+        self.printed += &other.printed;
+    }
+
     /// Whether the scenario of a probe was played.
     fn is_of(&self, probe: &str) -> bool {
         let same = |other: &String| scenario(other) == scenario(probe);
@@ -145,7 +192,10 @@ fn scenario(probe: &str) -> &str {
     probe.split_once('/').map_or(probe, |(scenario, _)| scenario)
 }
 
-fn play(server: &Server, mode: &Mode, expect: &str, scenarios: &str, more: &str) -> Played {
+fn play(server: &Server, mode: &Mode, expect: &str, scenarios: &[&str], more: &str) -> Played {
+    if scenarios.is_empty() {
+        return Played::default();
+    }
     let results = tempfile::NamedTempFile::new().expect("a temporary file");
     // Tests of other builds may run beside this one.
     let prefix = format!("{}{}", mode.prefix, std::process::id() % 10_000);
@@ -157,30 +207,49 @@ fn play(server: &Server, mode: &Mode, expect: &str, scenarios: &str, more: &str)
     );
     let mut run = runner("dataplane/run.py");
     run.args(["--server", &server.url(), "--token", ADMIN_TOKEN, "--prefix", &prefix, "--expect", expect]);
-    run.args(["--filter", scenarios, "--proxy-cmd", &command, "--json"]).arg(results.path());
+    run.args(["--settle", mode.settle, "--filter", &format!("^({})$", scenarios.join("|"))]);
+    run.args(["--proxy-cmd", &command, "--json"]).arg(results.path());
     let (_, printed) = output(run);
     let text = fs::read(results.path()).expect("the results");
     let results: Value = serde_json::from_slice(&text).unwrap_or_else(|error| panic!("{error}:\n{printed}"));
-    let (passed, failed) = outcome(&results);
     assert_eq!(left_behind(&prefix), Vec::<String>::new(), "network namespaces stay behind");
-    Played { passed, failed, printed }
+    Played { printed, ..outcome(&results) }
 }
 
 /// What passed and what failed. A failure of a scenario as a whole is named after it, with `-` for the probe.
-fn outcome(results: &Value) -> (BTreeSet<String>, BTreeSet<String>) {
-    let (mut all, mut failed) = (BTreeSet::new(), BTreeSet::new());
-    for played in results["scenarios"].as_array().expect("scenarios") {
-        let name = played["scenario"].as_str().expect("a name");
-        all.extend(probes(name).into_iter().map(|probe| format!("{name}/{probe}")));
-        let wrong = played["fail"].as_array().expect("failures").iter();
-        failed.extend(wrong.map(|one| format!("{name}/{}", one["probe"].as_str().unwrap_or("-"))));
+fn outcome(results: &Value) -> Played {
+    let mut played = Played::default();
+    for result in results["scenarios"].as_array().expect("scenarios") {
+        let name = result["scenario"].as_str().expect("a name");
+        played.passed.extend(probes(name).into_iter().map(|probe| format!("{name}/{probe}")));
+        for failure in result["fail"].as_array().expect("failures") {
+            let probe = format!("{name}/{}", failure["probe"].as_str().unwrap_or("-"));
+            played.passed.remove(&probe);
+            if differs_by_address(failure) {
+                played.by_address.insert(probe.clone());
+            }
+            played.failed.insert(probe);
+        }
     }
-    (all.difference(&failed).cloned().collect(), failed)
+    played
+}
+
+/// Whether what was seen would be as recorded if nobody looked at source addresses.
+fn differs_by_address(failure: &Value) -> bool {
+    let without = |outcome: &Value| {
+        let mut outcome = outcome.clone();
+        if let Some(backends) = outcome.get("backends").and_then(Value::as_object) {
+            outcome["backends"] = backends.keys().map(String::as_str).collect::<Vec<_>>().into();
+        }
+        outcome
+    };
+    let seen = without(&failure["seen"]);
+    failure["expected"].as_array().is_some_and(|all| all.iter().any(|recorded| without(recorded) == seen))
 }
 
 /// The probes of a scenario.
 fn probes(scenario: &str) -> Vec<String> {
-    let file = project().join(format!("tests/conformance/dataplane/scenarios/dev/{scenario}.json"));
+    let file = project().join(SCENARIOS).join(format!("{scenario}.json"));
     let text = fs::read(file).expect("a scenario");
     let scenario: Value = serde_json::from_slice(&text).expect("a scenario");
     let steps = scenario["steps"].as_array().expect("steps").iter();

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use fairlead_testkit::need;
+
 use super::lab::{FAIRLEAD, LIMIT, Lab, lab, tool, try_tool};
 
 /// Everything of a network namespace that a proxy could have made, by who tells it.
@@ -110,6 +112,30 @@ fn cleanup_leaves_nothing_of_mode_iptables() {
     let test = "cleanup_leaves_nothing_of_mode_iptables";
     check(test, "iptables", Others::None);
     check(test, "iptables", Others::Rules);
+}
+
+#[test]
+fn cleanup_leaves_nothing_of_the_old_iptables() {
+    let test = "cleanup_leaves_nothing_of_the_old_iptables";
+    if !need(test, "iptables-legacy-restore") {
+        return;
+    }
+    let Some(mut lab) = lab(test) else { return };
+    lab.use_legacy_iptables();
+    // Tables of the old interface stay for as long as their namespace: others had them before.
+    for (program, table) in [("iptables", "nat"), ("iptables", "filter"), ("ip6tables", "nat"), ("ip6tables", "filter")]
+    {
+        tool(&lab.node, &format!("{program}-legacy -t {table} -A OUTPUT -p tcp --dport 9 -j ACCEPT"));
+    }
+    let before = settled(&lab);
+    let running = lab.start("iptables", &[]);
+    assert!(tool(&lab.node, "iptables-legacy-save").contains("-j FAIRLEAD-"), "it has rules while it runs");
+    running.kill();
+    cleanup(&lab);
+    let after = settled(&lab);
+    for words in LOOKS {
+        assert_eq!(after[words], before[words], "{words}");
+    }
 }
 
 #[test]

@@ -37,11 +37,13 @@ pub(crate) struct Lab {
     pub(crate) clients: Namespace,
     endpoints: Namespace,
     pub(crate) home: TempDir,
+    /// Where the proxy finds programs, if not where everybody does.
+    programs: Option<PathBuf>,
 }
 
 /// A lab, or nothing where there can be none.
 pub(crate) fn lab(test: &str) -> Option<Lab> {
-    if !["root", "ip", "nft", "iptables-restore", "conntrack"].iter().all(|what| need(test, what)) {
+    if !["root", "ip", "nft", "iptables-restore", "conntrack"].iter().all(|what| need::need(test, what)) {
         return None;
     }
     let [node, clients, endpoints] = [(); 3].map(|()| Namespace::unnamed().unwrap());
@@ -56,7 +58,7 @@ pub(crate) fn lab(test: &str) -> Option<Lab> {
     tool(&node, "ip address add 172.30.0.11/32 dev lo");
     wire(&node, "flclients", &clients, &CLIENTS);
     wire(&node, "flendpoints", &endpoints, &ENDPOINTS);
-    let lab = Lab { node, clients, endpoints, home: tempfile::tempdir().unwrap() };
+    let lab = Lab { node, clients, endpoints, home: tempfile::tempdir().unwrap(), programs: None };
     ENDPOINTS.iter().for_each(|last| lab.serve(*last));
     lab.write_objects(&ENDPOINTS[..3]);
     Some(lab)
@@ -111,6 +113,19 @@ impl Lab {
         });
     }
 
+    /// Lets the proxy find the old variant of iptables under its usual name.
+    pub(crate) fn use_legacy_iptables(&mut self) {
+        let folder = self.home.path().join("programs");
+        fs::create_dir(&folder).unwrap();
+        for (tool, verb) in
+            [("iptables", "save"), ("iptables", "restore"), ("ip6tables", "save"), ("ip6tables", "restore")]
+        {
+            let legacy = need::program(&format!("{tool}-legacy-{verb}")).unwrap();
+            std::os::unix::fs::symlink(legacy, folder.join(format!("{tool}-{verb}"))).unwrap();
+        }
+        self.programs = Some(folder);
+    }
+
     /// The file with the objects of the cluster.
     pub(crate) fn objects(&self) -> PathBuf {
         self.home.path().join("objects.json")
@@ -141,6 +156,10 @@ impl Lab {
         command.args(["proxy", "--proxy-mode", mode, "--hostname-override", "n1", "--bind-address", "172.30.0.11"]);
         command.args(["--cluster-cidr", "10.50.0.0/16"]).args(flags);
         command.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file);
+        if let Some(folder) = &self.programs {
+            let usual = std::env::var("PATH").unwrap_or_default();
+            command.env("PATH", format!("{}:{usual}", folder.display()));
+        }
         Running { child: self.node.run(|| command.spawn()).unwrap().unwrap(), log }
     }
 

@@ -3,7 +3,7 @@
 use fairlead_kernel::iptables::{Iptables as Tool, Variant, Version};
 use fairlead_kernel::nft::{self as kernel, Batch, Connection, Policy, Table};
 use fairlead_plan::Family;
-use fairlead_program::iptables::TableName;
+use fairlead_program::iptables::{TableName, jumps};
 
 use super::{TABLES, table_name};
 use crate::Error;
@@ -21,17 +21,21 @@ pub(super) fn there(variant: Variant, family: Family) -> Result<Vec<TableName>, 
     Ok(TABLES.into_iter().filter(|table| names.iter().any(|name| name == table_name(*table))).collect())
 }
 
-/// Removes tables in which nothing is but the empty chains every program of iptables makes again when it needs them: those are
-/// what our rules needed. A chain that somebody set to drop is somebody's.
+/// Removes the chains our rules were in if nothing is in them any more, and tables without chains: every program of iptables
+/// makes them again when it needs them. A chain that somebody set to drop is somebody's.
 pub(super) fn remove_empty(family: Family) -> Result<(), Error> {
     let mut connection = Connection::open()?;
     let generation = connection.generation()?;
     let mut batch = Batch::new();
-    for table in there(Variant::Nft, family)?.into_iter().map(|table| Table::new(number(family), table_name(table))) {
-        let unused = |chain: &kernel::Chain| chain.base.as_ref().is_some_and(|base| base.policy == Policy::Accept);
-        let chains = connection.chains(&table)?;
-        if chains.iter().all(|listed| unused(&listed.value)) && connection.rules(&table)?.is_empty() {
-            batch.delete_table(&table);
+    for name in there(Variant::Nft, family)? {
+        let table = Table::new(number(family), table_name(name));
+        let (chains, rules) = (connection.chains(&table)?, connection.rules(&table)?);
+        let used = |chain: &kernel::Chain| rules.iter().any(|rule| rule.value.chain == chain.name);
+        let idle = |chain: &&kernel::Chain| is_plain(chain) && led_from(name, &chain.name) && !used(chain);
+        let empty: Vec<&kernel::Chain> = chains.iter().map(|listed| &listed.value).filter(idle).collect();
+        match empty.len() == chains.len() {
+            true => batch.delete_table(&table),
+            false => empty.iter().for_each(|chain| batch.delete_chain(&table, &chain.name)),
         }
     }
     if batch.is_empty() {
@@ -42,6 +46,16 @@ pub(super) fn remove_empty(family: Family) -> Result<(), Error> {
         Err(fairlead_kernel::Error::GenerationClash(_)) => Ok(()),
         done => Ok(done?),
     }
+}
+
+/// Whether packets enter a chain, and pass it if no rule decides.
+fn is_plain(chain: &kernel::Chain) -> bool {
+    chain.base.as_ref().is_some_and(|base| base.policy == Policy::Accept)
+}
+
+/// Whether our rules lead from a chain to ours.
+fn led_from(table: TableName, chain: &str) -> bool {
+    jumps().iter().any(|(of, builtin, _)| *of == table && builtin.as_str() == chain)
 }
 
 fn number(family: Family) -> kernel::Family {
