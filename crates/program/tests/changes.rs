@@ -160,3 +160,15 @@ fn a_program_of_ipvs_reads_as_its_tools_print_it() {
         assert!(text.contains(line), "{line:?} is not in\n{text}");
     }
 }
+
+#[test]
+fn a_trace_of_ipvs_says_which_server_sends_a_packet_where() {
+    let planner = cluster(1);
+    let program = ipvs::render(planner.plan(), &ipvs::Options::default());
+    let (src, dst) = ([10, 244, 0, 1].into(), [10, 96, 0, 0].into());
+    let from = fairlead_plan::Ingress::Interface("cni0".to_owned());
+    let packet = fairlead_plan::Packet { src, dst, port: 80, protocol: Protocol::Tcp, from };
+    let steps = ipvs::trace(&program, planner.plan().node(), &packet, 0, 1).steps();
+    let sent = "IPVS: the virtual server 10.96.0.0:80/TCP sends it to 10.244.0.2:8080";
+    assert_eq!(steps.last().map(String::as_str), Some(sent), "{steps:#?}");
+}

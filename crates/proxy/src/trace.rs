@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use fairlead_api::source::Key;
 use fairlead_cluster::Cluster;
 use fairlead_plan::{Decision, Ingress, LocalDetection, Packet, Plan, Protocol, Verdict, decide, family_of};
-use fairlead_program::{iptables, nft};
+use fairlead_program::{iptables, ipvs, nft};
 
 use crate::{Mode, Settings};
 use world::World;
@@ -180,6 +180,10 @@ fn way(plan: &Plan, settings: &Settings, mode: Mode, packet: &Packet) -> Vec<Str
             let program = iptables::render(plan, &options);
             iptables::trace(&program, plan.node(), packet, 0, &mut iptables::Memory::default(), 0).steps
         }
-        Mode::Ipvs | Mode::Userspace => Vec::new(),
+        Mode::Ipvs => {
+            let options = ipvs::Options { masquerade_mark, scheduler: settings.ipvs.scheduler.clone() };
+            ipvs::trace(&ipvs::render(plan, &options), plan.node(), packet, 0, 0).steps()
+        }
+        Mode::Userspace => Vec::new(),
     }
 }

@@ -22,6 +22,18 @@ pub struct Trace {
     pub turns: u32,
 }
 
+impl Trace {
+    /// What happened, in words, one thing after the other.
+    pub fn steps(&self) -> Vec<String> {
+        let mut steps: Vec<String> = self.filter.steps.iter().map(ToString::to_string).collect();
+        let behind = self.filter.steps.iter().position(|step| step.chain == "nat-postrouting");
+        if let (Some(at), Fate::Passes { dnat: Some(to), .. }) = (self.server, self.filter.fate) {
+            steps.insert(behind.unwrap_or(steps.len()), format!("IPVS: the virtual server {at} sends it to {to}"));
+        }
+        steps
+    }
+}
+
 /// Follows one packet on a Node. `turn` says which of the turns of the virtual server it is, and is cut to what there is.
 pub fn trace(program: &Program, node: &Node, packet: &Packet, mark: u32, turn: u32) -> Trace {
     // For the kernel the addresses of the link are the Node's.
