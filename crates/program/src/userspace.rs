@@ -26,6 +26,8 @@ const MAX_PASSED: u64 = 8;
 pub struct Balancer {
     pools: HashMap<PoolKey, Rotation>,
     clients: HashMap<PortKey, HashMap<IpAddr, Client>>,
+    /// What makes this one choose other than another would.
+    seed: u64,
 }
 
 /// What is remembered of a client.
@@ -49,6 +51,11 @@ pub fn serves(key: &PoolKey) -> bool {
 }
 
 impl Balancer {
+    /// Where clients that stay begin depends on the number.
+    pub fn with_seed(seed: u64) -> Balancer {
+        Balancer { seed, ..Balancer::default() }
+    }
+
     /// Takes a change of the plan.
     pub fn apply(&mut self, change: &PlanChange) {
         for delta in change.pools.iter().filter(|delta| serves(&delta.key)) {
@@ -91,7 +98,7 @@ impl Balancer {
         let endpoint = match known.map(|known| known.endpoint).filter(usable) {
             Some(endpoint) => endpoint,
             None => {
-                rotation.pass(chance(key, client, now));
+                rotation.pass(chance(self.seed, key, client, now));
                 rotation.next(failed)?
             }
         };
@@ -114,9 +121,9 @@ fn make_room(clients: &mut HashMap<IpAddr, Client>) {
 
 /// A number that looks like chance, and is another for each port, client and time: clients that come again in the same order
 /// must not all find the endpoints they had, nor those of another port.
-fn chance(key: &PoolKey, client: IpAddr, now: u64) -> u64 {
+fn chance(seed: u64, key: &PoolKey, client: IpAddr, now: u64) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (&key.port, client, now).hash(&mut hasher);
+    (seed, &key.port, client, now).hash(&mut hasher);
     hasher.finish()
 }
 

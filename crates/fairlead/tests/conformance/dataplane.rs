@@ -105,7 +105,7 @@ fn all() -> Vec<String> {
 #[track_caller]
 #[allow(clippy::print_stdout, reason = "how close we are is worth reading")]
 fn check(test: &str, mode: &Mode) {
-    if !["root", "python3", "ip", "nft", "conntrack", "iptables-restore"].iter().all(|what| need(test, what)) {
+    if !["root", "python3", "ip", "nft", "conntrack", "iptables"].iter().all(|what| need(test, what)) {
         return;
     }
     // A test that failed in there has said so itself.

@@ -43,7 +43,7 @@ pub(crate) struct Lab {
 
 /// A lab, or nothing where there can be none.
 pub(crate) fn lab(test: &str) -> Option<Lab> {
-    if !["root", "ip", "nft", "iptables-restore", "conntrack"].iter().all(|what| need::need(test, what)) {
+    if !["root", "ip", "nft", "iptables", "conntrack"].iter().all(|what| need::need(test, what)) {
         return None;
     }
     let [node, clients, endpoints] = [(); 3].map(|()| Namespace::unnamed().unwrap());

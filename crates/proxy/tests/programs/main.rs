@@ -38,7 +38,7 @@ fn every_program_of_mode_userspace_loads() {
 #[test]
 fn every_program_of_mode_iptables_loads() {
     let extent = if full() { Extent { plans: 400, changes: 5 } } else { Extent { plans: 40, changes: 5 } };
-    check("every_program_of_mode_iptables_loads", Mode::Iptables, &extent, &["iptables-save"]);
+    check("every_program_of_mode_iptables_loads", Mode::Iptables, &extent, &["iptables"]);
 }
 
 #[test]
