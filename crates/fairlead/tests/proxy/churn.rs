@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use fairlead_testkit::https::connection::Connection;
 use fairlead_testkit::{Server, full};
 
-use super::lab::{CLIENTS, ENDPOINTS, FAIRLEAD, LIMIT, Lab, WEB, connect, lab, name, objects, slice};
+use super::lab::{CLIENTS, ENDPOINTS, FAIRLEAD, LIMIT, WEB, connect, lab, name, objects, slice};
 
 /// Threads that connect all the time.
 const THREADS: usize = 64;
@@ -21,7 +21,46 @@ struct Seen {
     over: AtomicBool,
 }
 
-fn check(test: &str, mode: &str, changes: usize) {
+/// How a mode is tried.
+struct Trial {
+    mode: &'static str,
+    flags: &'static [&'static str],
+    /// How often the endpoints change.
+    changes: usize,
+    /// In so many changes at most they get into the kernel together.
+    together: usize,
+}
+
+#[test]
+fn no_connection_fails_while_endpoints_change_in_mode_nftables() {
+    let changes = if full() { 10_000 } else { 1000 };
+    check(
+        "no_connection_fails_while_endpoints_change_in_mode_nftables",
+        &Trial { mode: "nftables", flags: &[], changes, together: 4 },
+    );
+}
+
+#[test]
+fn no_connection_fails_while_endpoints_change_in_mode_iptables() {
+    let changes = if full() { 5000 } else { 500 };
+    // Else changes are gathered for a second.
+    let flags = &["--iptables-min-sync-period=10ms"];
+    check(
+        "no_connection_fails_while_endpoints_change_in_mode_iptables",
+        &Trial { mode: "iptables", flags, changes, together: 100 },
+    );
+}
+
+#[test]
+fn no_connection_fails_while_endpoints_change_in_mode_userspace() {
+    let changes = if full() { 5000 } else { 500 };
+    check(
+        "no_connection_fails_while_endpoints_change_in_mode_userspace",
+        &Trial { mode: "userspace", flags: &[], changes, together: 4 },
+    );
+}
+
+fn check(test: &str, trial: &Trial) {
     let Some(lab) = lab(test) else { return };
     // Inside, so that the proxy reaches it over loopback.
     let flags =
@@ -29,7 +68,8 @@ fn check(test: &str, mode: &str, changes: usize) {
     let server = lab.node.run(|| Server::start(FAIRLEAD, &flags)).unwrap();
     let mut api = lab.node.run(|| server.client().connect(LIMIT)).unwrap().unwrap();
     create(&mut api);
-    let running = lab.spawn(mode, &["--kubeconfig", &server.kubeconfig().display().to_string()]);
+    let kubeconfig = server.kubeconfig().display().to_string();
+    let running = lab.spawn(trial.mode, &[&["--kubeconfig", &kubeconfig], trial.flags].concat());
     running.wait("the Service answers", || lab.who(WEB, CLIENTS[0]).is_ok());
 
     let seen = Seen::default();
@@ -39,24 +79,27 @@ fn check(test: &str, mode: &str, changes: usize) {
             scope.spawn(move || lab.clients.run(|| ask(CLIENTS[thread % CLIENTS.len()], seen)).unwrap());
         }
         let began = Instant::now();
-        for at in 1..=changes {
+        for at in 1..=trial.changes {
             put(&mut api, &some(at));
         }
-        let took = began.elapsed();
         put(&mut api, &ENDPOINTS[7..]);
         running.wait("the last change is in", || {
             (0..8).all(|_| lab.who(WEB, CLIENTS[0]).is_ok_and(|who| who == ENDPOINTS[7]))
         });
         seen.over.store(true, Ordering::Relaxed);
-        took
+        began.elapsed()
     });
-    report(mode, changes, took, &seen, &running.log(), &lab);
+    report(trial, took, &seen, lab.syncs(), &running.log());
 }
 
 #[allow(clippy::print_stdout, reason = "how much was tried is worth reading")]
-fn report(mode: &str, changes: usize, took: Duration, seen: &Seen, log: &str, _lab: &Lab) {
+fn report(trial: &Trial, took: Duration, seen: &Seen, syncs: usize, log: &str) {
     let (connections, failed) = (seen.connections.load(Ordering::Relaxed), seen.failed.load(Ordering::Relaxed));
-    println!("mode {mode}: {changes} changes in {took:.1?}, {connections} connections, {failed} failed");
+    let Trial { mode, changes, .. } = trial;
+    println!(
+        "mode {mode}: {changes} changes in {took:.1?}, {syncs} of the rules; {connections} connections, {failed} failed"
+    );
+    assert!(syncs >= changes / trial.together, "too few changes of the rules to tell: {syncs}");
     assert!(connections > 20 * THREADS, "too few connections to tell: {connections}");
     assert_eq!(failed, 0, "of {connections} connections in mode {mode} during {changes} changes\n{log}");
 }
@@ -99,23 +142,4 @@ fn put(api: &mut Connection, endpoints: &[u8]) {
 fn send(api: &mut Connection, method: &str, path: &str, body: &str) {
     let answer = api.send(method, path, "application/json", body.as_bytes()).unwrap();
     assert!(answer.status < 300, "{method} {path}: {}", String::from_utf8_lossy(&answer.body));
-}
-
-#[test]
-fn no_connection_fails_while_endpoints_change_in_mode_nftables() {
-    check(
-        "no_connection_fails_while_endpoints_change_in_mode_nftables",
-        "nftables",
-        if full() { 10_000 } else { 1000 },
-    );
-}
-
-#[test]
-fn no_connection_fails_while_endpoints_change_in_mode_iptables() {
-    check("no_connection_fails_while_endpoints_change_in_mode_iptables", "iptables", if full() { 5000 } else { 500 });
-}
-
-#[test]
-fn no_connection_fails_while_endpoints_change_in_mode_userspace() {
-    check("no_connection_fails_while_endpoints_change_in_mode_userspace", "userspace", if full() { 5000 } else { 500 });
 }

@@ -165,14 +165,29 @@ impl Lab {
 
     /// Whether `/healthz` says that all is well.
     fn healthy(&self) -> bool {
-        let ask = || -> io::Result<String> {
-            let mut stream = TcpStream::connect_timeout(&SocketAddr::from(([127, 0, 0, 1], 10256)), PATIENCE)?;
+        self.ask(10256, "/healthz").is_ok_and(|answer| answer.contains(" 200 "))
+    }
+
+    /// How often the proxy has changed the rules for one family.
+    pub(crate) fn syncs(&self) -> usize {
+        let text = self.ask(10249, "/metrics").unwrap();
+        let line = |line: &str| {
+            let rest = line.strip_prefix("kubeproxy_sync_proxy_rules_duration_seconds_count")?;
+            rest.rsplit(' ').next()?.parse::<f64>().ok()
+        };
+        text.lines().filter_map(line).fold(0.0, f64::max) as usize
+    }
+
+    /// What the proxy answers on a port of its own.
+    fn ask(&self, port: u16, path: &str) -> io::Result<String> {
+        let ask = || {
+            let mut stream = TcpStream::connect_timeout(&SocketAddr::from(([127, 0, 0, 1], port)), PATIENCE)?;
             stream.set_read_timeout(Some(PATIENCE))?;
-            stream.write_all(b"GET /healthz HTTP/1.0\r\n\r\n")?;
+            stream.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes())?;
             let mut answer = String::new();
             stream.read_to_string(&mut answer).map(|_| answer)
         };
-        self.node.run(ask).unwrap().is_ok_and(|answer| answer.contains(" 200 "))
+        self.node.run(ask).unwrap()
     }
 
     /// A connection of a client.
