@@ -51,14 +51,19 @@ impl Running {
         cpu(&self.0.id().to_string())
     }
 
+    /// The same to the nanosecond, of the threads it has now.
+    pub fn cpu_of_threads(&self) -> anyhow::Result<Duration> {
+        let mut total = 0;
+        for thread in fs::read_dir(format!("/proc/{}/task", self.0.id()))? {
+            let line = fs::read_to_string(thread?.path().join("schedstat"))?;
+            total += line.split_whitespace().next().and_then(|time| time.parse().ok()).unwrap_or(0);
+        }
+        Ok(Duration::from_nanos(total))
+    }
+
     /// The same with the programs it ran and that have ended.
     pub fn cpu_with_children(&self) -> anyhow::Result<Duration> {
-        let process = self.0.id().to_string();
-        let mut nanoseconds = 0;
-        for task in fs::read_dir(format!("/proc/{process}/task"))?.flatten() {
-            nanoseconds += on_core(&task.path().join("schedstat")).unwrap_or(0);
-        }
-        Ok(Duration::from_nanos(nanoseconds) + ticks(&process, [13, 14])?)
+        Ok(self.cpu_of_threads()? + ticks(&self.0.id().to_string(), [13, 14])?)
     }
 
     /// Memory it holds, in bytes.
@@ -83,11 +88,6 @@ pub fn own_cpu() -> anyhow::Result<Duration> {
 
 fn cpu(process: &str) -> anyhow::Result<Duration> {
     ticks(process, [11, 12])
-}
-
-/// The nanoseconds a task has been on a core.
-fn on_core(schedstat: &Path) -> Option<u64> {
-    fs::read_to_string(schedstat).ok()?.split_whitespace().next()?.parse().ok()
 }
 
 /// Fields of /proc/PID/stat that count time, behind the name.

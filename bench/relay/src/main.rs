@@ -11,7 +11,7 @@ use clap::Parser;
 use fairlead_bench_kit::table::{self, Figure};
 
 use measure::Kind;
-use subject::Subject;
+use subject::{HaProxy, Subject};
 
 mod client;
 mod measure;
@@ -34,6 +34,9 @@ struct Options {
     /// How many connections are open without a byte.
     #[arg(long, default_value_t = 4000)]
     idle: usize,
+    /// HAProxy splices everything, through pipes as large as ours, instead of what it finds worth while (`splice-auto`).
+    #[arg(long)]
+    always_splice: bool,
     /// Which kinds of traffic.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "connections,requests,download,upload,idle")]
     kinds: Vec<Kind>,
@@ -53,7 +56,9 @@ fn main() -> anyhow::Result<()> {
         idle: options.idle,
     };
     let mut ours = measure::Bench::new(Subject::Ours)?;
-    let mut peer = haproxy().map(|program| measure::Bench::new(Subject::HaProxy(program))).transpose()?;
+    let always_splices = options.always_splice;
+    let peer = |program| measure::Bench::new(Subject::HaProxy(HaProxy { program, always_splices }));
+    let mut peer = haproxy().map(peer).transpose()?;
     println!(
         "{} rounds, 8 clients, 3 servers, 2 threads, {} s and {} GiB each",
         options.rounds, options.seconds, options.gigabytes

@@ -113,12 +113,12 @@ impl Bench {
     }
 
     fn cost(&self, work: impl FnOnce(&World) -> anyhow::Result<u64>) -> anyhow::Result<Cost> {
-        let (proxy, own, began) = (self.running.cpu()?, process::own_cpu()?, Instant::now());
+        let (proxy, own, began) = (self.running.cpu_of_threads()?, process::own_cpu()?, Instant::now());
         let count = work(&self.world)? as f64;
         let seconds = began.elapsed().as_secs_f64();
         // What is still being closed.
         std::thread::sleep(Duration::from_millis(50));
-        let proxy = (self.running.cpu()? - proxy).as_secs_f64();
+        let proxy = (self.running.cpu_of_threads()? - proxy).as_secs_f64();
         let all = proxy + (process::own_cpu()? - own).as_secs_f64();
         Ok(Cost { count, seconds, proxy, all })
     }

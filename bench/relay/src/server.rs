@@ -7,8 +7,10 @@
 //! ```
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
+
+use fairlead_kernel::relay;
 
 use crate::subject::PORTS;
 use crate::world::{SERVERS, World};
@@ -27,7 +29,7 @@ pub(crate) type Held = Arc<Mutex<Vec<TcpStream>>>;
 pub(crate) fn start(world: &World) -> anyhow::Result<Held> {
     let held = Held::default();
     for server in SERVERS {
-        let listen = |port: u16| world.servers.run(move || TcpListener::bind((server, 8000 + port)));
+        let listen = |port: u16| world.servers.run(move || listen(SocketAddr::new(server.parse()?, 8000 + port)));
         let listener = Arc::new(listen(PORTS[0])??);
         for _ in 0..THREADS {
             let listener = listener.clone();
@@ -45,6 +47,13 @@ pub(crate) fn start(world: &World) -> anyhow::Result<Held> {
         });
     }
     Ok(held)
+}
+
+/// With room for many that wait, unlike std's.
+fn listen(at: SocketAddr) -> anyhow::Result<TcpListener> {
+    let listener = relay::listen(at)?;
+    listener.set_nonblocking(false)?;
+    Ok(listener)
 }
 
 fn serve(mut stream: TcpStream) -> Option<()> {

@@ -29,8 +29,16 @@ const THREADS: usize = 2;
 pub(crate) enum Subject {
     /// Mode userspace, in a process of this very program.
     Ours,
-    /// HAProxy, by its path.
-    HaProxy(PathBuf),
+    /// HAProxy.
+    HaProxy(HaProxy),
+}
+
+/// HAProxy, and how it is set up.
+#[derive(Debug)]
+pub(crate) struct HaProxy {
+    pub(crate) program: PathBuf,
+    /// Everything through pipes as large as ours, instead of what it finds worth while.
+    pub(crate) always_splices: bool,
 }
 
 impl Subject {
@@ -38,7 +46,7 @@ impl Subject {
     pub(crate) fn start(&self, world: &World, folder: &Path) -> anyhow::Result<Running> {
         let child = match self {
             Subject::Ours => start_ours(world)?,
-            Subject::HaProxy(program) => start_haproxy(program, world, folder)?,
+            Subject::HaProxy(peer) => start_haproxy(peer, world, folder)?,
         };
         let running = Running::of(child);
         let end = Instant::now() + Duration::from_secs(10);
@@ -96,18 +104,18 @@ fn slice() -> anyhow::Result<Change> {
 }
 
 /// Packets are led to HAProxy by the shortest rules there can be, in the same places as ours.
-fn start_haproxy(program: &Path, world: &World, folder: &Path) -> anyhow::Result<Child> {
+fn start_haproxy(peer: &HaProxy, world: &World, folder: &Path) -> anyhow::Result<Child> {
     let file = folder.join("haproxy.cfg");
-    fs::write(&file, configuration())?;
+    fs::write(&file, configuration(peer.always_splices))?;
     let rules = folder.join("rules.nft");
     fs::write(&rules, script())?;
     let loaded = world.node.run(|| Command::new("nft").arg("-f").arg(&rules).status())?.context("run nft")?;
     if !loaded.success() {
         bail!("nft does not take the rules for HAProxy");
     }
-    let mut command = Command::new(program);
+    let mut command = Command::new(&peer.program);
     command.arg("-f").arg(&file).arg("-db").stdin(Stdio::null()).stdout(Stdio::null());
-    world.node.run(|| command.spawn())?.with_context(|| format!("start {}", program.display()))
+    world.node.run(|| command.spawn())?.with_context(|| format!("start {}", peer.program.display()))
 }
 
 fn script() -> String {
@@ -130,10 +138,14 @@ fn script() -> String {
     )
 }
 
-/// As many threads, connections and pipes as ours.
-fn configuration() -> String {
+/// As many threads as ours, and as many connections as descriptors allow.
+fn configuration(always_splices: bool) -> String {
+    let (pipes, splice) = match always_splices {
+        true => ("tune.pipesize 1048576", "option splice-request\n option splice-response"),
+        false => ("", "option splice-auto"),
+    };
     let mut text = format!(
-        "global\n nbthread {THREADS}\n maxconn 7900\n tune.pipesize 1048576\ndefaults\n mode tcp\n option splice-request\n option splice-response\n balance roundrobin\n \
+        "global\n nbthread {THREADS}\n maxconn 7900\n {pipes}\ndefaults\n mode tcp\n {splice}\n balance roundrobin\n \
          timeout connect 5s\n timeout client 1m\n timeout server 1m\n backlog 4096\n"
     );
     for port in PORTS {

@@ -77,6 +77,7 @@ fn prepare() -> anyhow::Result<()> {
     links.set_up(lo)?;
     fs::write("/proc/sys/net/ipv4/ip_local_port_range", "10000 65000")?;
     fs::write("/proc/sys/net/ipv4/tcp_tw_reuse", "1")?;
+    // Some others send at a pace they measure, which would be what is measured here.
     fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "reno")?;
     // Only there once something remembers flows.
     let _ = fs::write("/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_time_wait", "1");

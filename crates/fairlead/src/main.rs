@@ -41,6 +41,8 @@ fn run(cli: Cli) -> anyhow::Result<()> {
             threads()?.block_on(wire::control::run(control))
         }
         Command::Proxy(flags) => {
+            // It runs on every Node. Without it only memory is lost.
+            let _ = fairlead_kernel::process::use_small_pages();
             let proxy = Proxy::resolve(&flags)?;
             logs::start(proxy.log_format, proxy.log_level);
             threads()?.block_on(wire::proxy::run(proxy))

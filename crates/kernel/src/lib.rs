@@ -12,6 +12,7 @@ pub mod link;
 pub mod netlink;
 pub mod netns;
 pub mod nft;
+pub mod process;
 pub mod relay;
 mod sys;
 pub mod sysctl;

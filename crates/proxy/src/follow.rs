@@ -4,16 +4,19 @@ use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::{Duration, Instant};
 
-use fairlead_api::source::Key;
 use fairlead_api::view::{EndpointSlice, Meta, Node, Service, View};
 use fairlead_api::{Kind, ip, kinds};
 use fairlead_cluster::{Changes, Cluster, Mirror, Selection};
 use fairlead_plan::Change;
+use futures_util::FutureExt;
 use ipnet::IpNet;
 use serde::Deserialize;
 
-use crate::worker::{Batch, Stamp, Work};
+use crate::worker::{Batch, Work};
 use crate::{Mode, Settings, node};
+use watched::Watched;
+
+mod watched;
 
 /// What no proxy serves: Services with a proxy of their own, and headless ones.
 const SERVED: &str = "!service.kubernetes.io/service-proxy-name,!service.kubernetes.io/headless";
@@ -44,13 +47,20 @@ impl View for ServiceCidr {
     }
 }
 
+/// At most about so many changed objects are handed on at once.
+const BATCH: usize = 1024;
+
 /// The cluster as the proxy sees it.
 pub(crate) struct Follower {
-    objects: Mirror,
+    services: Watched<Service>,
+    slices: Watched<EndpointSlice>,
+    nodes: Mirror,
     /// Followed apart: older clusters have none, and then the rest must not wait for it.
     ranges: Mirror,
     settings: Settings,
     mode: Mode,
+    /// What was read and not handed on yet.
+    gathered: Batch,
 }
 
 impl Follower {
@@ -62,65 +72,78 @@ impl Follower {
             true => nodes,
             false => nodes.with_fields(format!("metadata.name={}", settings.node)),
         };
-        let objects = Mirror::builder(cluster)
-            .with_only::<Service>(served(&kinds::SERVICE))
-            .with_only::<EndpointSlice>(served(&kinds::ENDPOINT_SLICE))
-            .with_only::<Node>(nodes)
-            .build();
-        let ranges = Mirror::builder(cluster).with::<ServiceCidr>().build();
-        Follower { objects, ranges, settings: settings.clone(), mode }
+        Follower {
+            services: Watched::new(cluster, served(&kinds::SERVICE)),
+            slices: Watched::new(cluster, served(&kinds::ENDPOINT_SLICE)),
+            nodes: Mirror::builder(cluster).with_only::<Node>(nodes).build(),
+            ranges: Mirror::builder(cluster).with::<ServiceCidr>().build(),
+            settings: settings.clone(),
+            mode,
+            gathered: Batch::default(),
+        }
     }
 
-    /// Everything, once all of it is known.
-    pub(crate) async fn first(&mut self) -> Batch {
-        let arrived = Instant::now();
-        self.objects.sync().await;
+    /// Takes everything in, a part at a time, until all of it is known.
+    pub(crate) async fn first(&mut self, take: impl FnMut(Vec<Change>)) -> Batch {
+        let mut take = take;
+        self.nodes.sync().await;
         // Ranges come at once, or there are none here.
         let _ = tokio::time::timeout(Duration::from_secs(1), self.ranges.sync()).await;
-        let mut changes = vec![Change::Node(Box::new(self.node()))];
-        changes.extend(self.objects.all::<Service>().map(|view| Change::Service(key(&**view), Some(view.clone()))));
-        changes.extend(self.objects.all::<EndpointSlice>().map(|view| Change::Slice(key(&**view), Some(view.clone()))));
+        take(vec![Change::Node(Box::new(self.node()))]);
         if self.settings.topology_keys {
-            changes.extend(self.objects.all::<Node>().map(|view| labels(view)));
+            take(self.nodes.all::<Node>().map(labels).collect());
         }
-        let services = self.objects.all::<Service>().count();
-        let slices = self.objects.all::<EndpointSlice>().count();
-        Batch { changes, stamp: Stamp { arrived, revision: self.revision(), services, slices, triggered: None } }
+        while !(self.services.listed() && self.slices.listed()) {
+            self.gather().await;
+            take(std::mem::take(&mut self.gathered.changes));
+        }
+        self.batch()
     }
 
     /// The next changes. A call that is dropped before it is ready has lost nothing.
     pub(crate) async fn next(&mut self) -> Batch {
+        while self.gathered.changes.is_empty() {
+            self.gather().await;
+        }
+        while self.gathered.changes.len() < BATCH && self.gather().now_or_never().is_some() {}
+        self.batch()
+    }
+
+    /// Waits for something, and keeps it.
+    async fn gather(&mut self) {
         tokio::select! {
-            changes = self.objects.next() => {
-                let arrived = Instant::now();
-                self.batch(&changes, arrived)
+            changed = self.services.next() => {
+                self.gathered.stamp.services += changed.len();
+                self.gathered.changes.extend(changed.into_iter().map(|(key, new)| Change::Service(key, new)));
             }
-            _ = self.ranges.next() => {
-                let changes = vec![Change::Node(Box::new(self.node()))];
-                let stamp = Stamp { arrived: Instant::now(), revision: self.revision(), services: 0, slices: 0, triggered: None };
-                Batch { changes, stamp }
+            changed = self.slices.next() => {
+                self.gathered.stamp.slices += changed.len();
+                let triggers = changed.iter().filter_map(|(_, new)| triggered(new.as_deref()?));
+                self.gathered.stamp.triggered = triggers.chain(self.gathered.stamp.triggered).min();
+                self.gathered.changes.extend(changed.into_iter().map(|(key, new)| Change::Slice(key, new)));
+            }
+            changed = self.nodes.next() => self.node_changed(&changed),
+            _ = self.ranges.next() => self.gathered.changes.push(Change::Node(Box::new(self.node()))),
+        }
+    }
+
+    fn node_changed(&mut self, changed: &Changes) {
+        for node in changed.of::<Node>() {
+            if *node.key.name == *self.settings.node {
+                self.gathered.changes.push(Change::Node(Box::new(self.node())));
+            }
+            if self.settings.topology_keys {
+                let labels = node.new.as_ref().map(|node| node.metadata.labels.clone());
+                self.gathered.changes.push(Change::Labels(node.key.name.to_string(), labels));
             }
         }
     }
 
-    fn batch(&self, changed: &Changes, arrived: Instant) -> Batch {
-        let mut changes = Vec::new();
-        let services = changed.of::<Service>();
-        let slices = changed.of::<EndpointSlice>();
-        changes.extend(services.iter().map(|change| Change::Service(change.key.clone(), change.new.clone())));
-        changes.extend(slices.iter().map(|change| Change::Slice(change.key.clone(), change.new.clone())));
-        for node in changed.of::<Node>() {
-            if *node.key.name == *self.settings.node {
-                changes.push(Change::Node(Box::new(self.node())));
-            }
-            if self.settings.topology_keys {
-                let labels = node.new.as_ref().map(|node| node.metadata.labels.clone());
-                changes.push(Change::Labels(node.key.name.to_string(), labels));
-            }
-        }
-        let triggered = slices.iter().filter_map(|change| triggered(change.new.as_deref()?)).min();
-        let (services, slices) = (services.len(), slices.len());
-        Batch { changes, stamp: Stamp { arrived, revision: self.revision(), services, slices, triggered } }
+    /// What was gathered.
+    fn batch(&mut self) -> Batch {
+        let mut batch = std::mem::take(&mut self.gathered);
+        (batch.stamp.arrived, batch.stamp.revision) = (Instant::now(), self.revision());
+        batch
     }
 
     /// This Node, but for the addresses of its interfaces, which the worker knows.
@@ -135,12 +158,12 @@ impl Follower {
 
     /// The object of this Node.
     pub(crate) fn object(&self) -> Option<&Arc<Node>> {
-        self.objects.get::<Node>("", &self.settings.node)
+        self.nodes.get::<Node>("", &self.settings.node)
     }
 
     /// Up to which revision EndpointSlices are known: that is what people wait for, and Services may be quiet for long.
     fn revision(&self) -> u64 {
-        self.objects.revision::<EndpointSlice>()
+        self.slices.revision()
     }
 }
 
@@ -154,10 +177,6 @@ pub(crate) async fn send(work: &SyncSender<Work>, mut item: Work) -> Result<(), 
         }
         tokio::time::sleep(FULL).await;
     }
-}
-
-fn key<T: View>(view: &T) -> Key {
-    Key::new(view.meta().namespace.as_str(), view.meta().name.as_str())
 }
 
 fn labels(node: &Arc<Node>) -> Change {

@@ -33,7 +33,7 @@ use fairlead_api::kinds;
 use fairlead_api::view::{Family, Meta};
 use fairlead_cluster::programmed::{self, Component};
 use fairlead_cluster::{Cluster, Recorder, Reference, Severity};
-use fairlead_plan::{Node, Planner};
+use fairlead_plan::{Change, Node, Planner};
 use tokio_util::sync::CancellationToken;
 
 pub use dataplane::{Counters, Dataplane, RulesWritten, Traffic};
@@ -85,12 +85,17 @@ pub async fn run(cluster: Cluster, settings: Settings, pages: Pages, stop: Cance
         };
         tokio::try_join!(health::serve(health.clone(), listeners, stop.clone()), metrics)?;
         stop.cancelled().await;
-        Ok(())
+        Ok::<(), Error>(())
     };
+    let mut ended = std::pin::pin!(serve(&cluster, &settings, chosen, report.clone(), stop.clone()));
+    // Whatever ends first when told to stop: the thread that programs the kernel is waited for.
     tokio::select! {
-        served = servers => served,
-        ended = serve(&cluster, &settings, chosen, report.clone(), stop.clone()) => ended,
-        () = programmed::announce(cluster.clone(), component, report.progress(), stop.clone()) => Ok(()),
+        ended = &mut ended => ended,
+        served = servers => {
+            served?;
+            ended.await
+        }
+        () = programmed::announce(cluster.clone(), component, report.progress(), stop.clone()) => ended.await,
     }
 }
 
@@ -116,11 +121,14 @@ async fn serve(
 ) -> Result<(), Error> {
     let mode = chosen.dataplane.mode();
     let mut follower = Follower::new(cluster, settings, mode);
+    let (mut planner, addresses) = (Planner::new(Node::default()), node::Addresses::open()?);
+    // What the plan needs of a list is much less than the list: it is read in parts.
+    let mut take = |changes: Vec<Change>| drop(planner.apply(changes.into_iter().map(|change| addresses.fill(change))));
     let mut next = tokio::select! {
-        first = follower.first() => first,
+        first = follower.first(&mut take) => first,
         () = stop.cancelled() => return Ok(()),
     };
-    let (work, thread) = start(chosen.dataplane, settings, report.clone())?;
+    let (work, thread) = start(chosen.dataplane, settings, (planner, addresses), report.clone())?;
     report.count_with(&work);
     loop {
         report.seen(&next.stamp, follower.object().map(|node| &**node));
@@ -145,15 +153,16 @@ async fn serve(
 fn start(
     dataplane: Box<dyn Dataplane>,
     settings: &Settings,
+    (planner, addresses): (Planner, node::Addresses),
     report: Arc<Report>,
 ) -> Result<(SyncSender<Work>, JoinHandle<()>), Error> {
     let pause = modes::pause(settings, dataplane.mode());
     let worker = Worker {
-        planner: Planner::new(Node::default()),
+        planner,
         dataplane,
         reconciler: Reconciler::new(),
         meter: None,
-        addresses: node::Addresses::open()?,
+        addresses,
         watcher: report,
         pause,
         sync_period: settings.sync_period,

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use fairlead_api::view;
 use fairlead_kernel::link::Links;
-use fairlead_plan::{LocalDetection, Node, family_of};
+use fairlead_plan::{Change, LocalDetection, Node, family_of};
 use ipnet::IpNet;
 
 use crate::{Detection, Error, Mode, Settings};
@@ -70,6 +70,14 @@ impl Addresses {
     pub(crate) fn changed(&mut self, node: &Node) -> Option<Node> {
         self.last = self.read().ok()?;
         (self.last != node.addresses).then(|| self.complete(node.clone()))
+    }
+
+    /// A change of the Node with the addresses last seen; others as they are.
+    pub(crate) fn fill(&self, change: Change) -> Change {
+        match change {
+            Change::Node(node) => Change::Node(Box::new(self.complete(*node))),
+            other => other,
+        }
     }
 
     /// A Node with the addresses last seen.

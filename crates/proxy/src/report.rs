@@ -80,12 +80,18 @@ impl Report {
 }
 
 impl Report {
-    fn count_no_local(&self, change: &PlanChange) {
-        if change.notes.is_empty() {
+    fn count_no_local(&self, plan: &Plan, change: &PlanChange, full: bool) {
+        if change.notes.is_empty() && !full {
             return;
         }
         let mut counts = self.no_local.lock().unwrap_or_else(PoisonError::into_inner);
-        for delta in &change.notes {
+        if full {
+            counts.clear();
+            for place in plan.all_notes().flat_map(|(_, notes)| without_local(notes)) {
+                *counts.entry(place).or_default() += 1;
+            }
+        }
+        for delta in change.notes.iter().filter(|_| !full) {
             for place in delta.old.iter().flat_map(|notes| without_local(notes)) {
                 counts.entry(place).and_modify(|count| *count = count.saturating_sub(1));
             }
@@ -93,9 +99,11 @@ impl Report {
                 *counts.entry(place).or_default() += 1;
             }
         }
-        for ((direction, family), count) in counts.iter() {
-            let policy = if *direction == Direction::Internal { Policy::Internal } else { Policy::External };
-            self.metrics.no_local_endpoints(policy, *family, *count);
+        for (direction, policy) in [(Direction::Internal, Policy::Internal), (Direction::External, Policy::External)] {
+            for family in crate::FAMILIES {
+                let count = counts.get(&(direction, family)).copied().unwrap_or(0);
+                self.metrics.no_local_endpoints(policy, family, count);
+            }
         }
     }
 }
@@ -113,7 +121,7 @@ impl Watcher for Report {
     fn programmed(&self, stamps: &[Stamp], plan: &Plan, change: &PlanChange, took: Duration, full: bool) {
         let extent = if full { Extent::Full } else { Extent::Partial };
         self.metrics.synced(extent, took);
-        self.count_no_local(change);
+        self.count_no_local(plan, change, full);
         self.health.updated();
         if full {
             // Changes of attempts that failed are in none.

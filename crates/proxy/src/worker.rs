@@ -28,6 +28,7 @@ pub(crate) enum Work {
 }
 
 /// Changes that arrived together.
+#[derive(Default)]
 pub(crate) struct Batch {
     pub(crate) changes: Vec<Change>,
     pub(crate) stamp: Stamp,
@@ -45,6 +46,13 @@ pub(crate) struct Stamp {
     pub(crate) slices: usize,
     /// When the oldest of the endpoint changes was asked for, in milliseconds since the epoch.
     pub(crate) triggered: Option<i64>,
+}
+
+/// Of no changes yet, from now on.
+impl Default for Stamp {
+    fn default() -> Stamp {
+        Stamp { arrived: Instant::now(), revision: 0, services: 0, slices: 0, triggered: None }
+    }
 }
 
 /// Who wants to know what happens here.
@@ -126,12 +134,7 @@ impl Worker {
                 Err(_) => break,
             }
         }
-        for change in &mut changes {
-            if let Change::Node(node) = change {
-                **node = self.addresses.complete((**node).clone());
-            }
-        }
-        let change = self.planner.apply(changes);
+        let change = self.planner.apply(changes.into_iter().map(|change| self.addresses.fill(change)));
         self.program(&change, &stamps, clock);
     }
 

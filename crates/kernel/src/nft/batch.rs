@@ -1,5 +1,6 @@
 //! A change of the ruleset: any number of messages of which all take effect at once, or none.
 
+use std::borrow::Borrow;
 use std::iter::Peekable;
 
 use super::decode::HEADER;
@@ -132,7 +133,12 @@ impl Batch {
     }
 
     /// Adds elements, in as many messages as it takes; fine if the same are there.
-    pub fn add_elements<'a>(&mut self, table: &Table, set: &str, elements: impl IntoIterator<Item = &'a Element>) {
+    pub fn add_elements<E: Borrow<Element>>(
+        &mut self,
+        table: &Table,
+        set: &str,
+        elements: impl IntoIterator<Item = E>,
+    ) {
         let mut elements = elements.into_iter().peekable();
         while elements.peek().is_some() {
             self.put(table, kind::NEW_ELEMENT, flag::CREATE, |w| list(w, table, set, &mut elements, encode::element));
@@ -140,7 +146,12 @@ impl Batch {
     }
 
     /// Deletes elements by their keys; an error if one is not there.
-    pub fn delete_elements<'a>(&mut self, table: &Table, set: &str, elements: impl IntoIterator<Item = &'a Element>) {
+    pub fn delete_elements<E: Borrow<Element>>(
+        &mut self,
+        table: &Table,
+        set: &str,
+        elements: impl IntoIterator<Item = E>,
+    ) {
         let mut elements = elements.into_iter().peekable();
         while elements.peek().is_some() {
             self.put(table, kind::DEL_ELEMENT, 0, |w| list(w, table, set, &mut elements, encode::element_key));
@@ -213,11 +224,11 @@ impl Batch {
 }
 
 /// One message's share of a list of elements.
-fn list<'a>(
+fn list<E: Borrow<Element>>(
     w: &mut Writer,
     table: &Table,
     set: &str,
-    elements: &mut Peekable<impl Iterator<Item = &'a Element>>,
+    elements: &mut Peekable<impl Iterator<Item = E>>,
     each: fn(&mut Writer, &Element),
 ) {
     w.text(1, &table.name);
@@ -226,7 +237,7 @@ fn list<'a>(
         let start = w.len();
         while w.len() - start < ELEMENTS_LIMIT {
             let Some(element) = elements.next() else { break };
-            each(w, element);
+            each(w, element.borrow());
         }
     });
 }

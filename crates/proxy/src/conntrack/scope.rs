@@ -6,7 +6,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use fairlead_kernel::conntrack::Filter;
-use fairlead_plan::{Action, Delta, Endpoint, Family, Frontend, FrontendKey, Node, Plan, PlanChange, PortKey, Protocol};
+use fairlead_plan::{
+    Action, Delta, Endpoint, Family, Frontend, FrontendKey, Node, Plan, PlanChange, PortKey, Protocol,
+};
 
 use super::removed::Removed;
 use super::stale::number;

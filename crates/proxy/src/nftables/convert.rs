@@ -28,8 +28,8 @@ fn add(batch: &mut kernel::Batch, name: &str, op: &Op) {
         Op::AddRule(family, chain, it) => batch.add_rule(&table(*family), &rule(*family, chain, it)),
         Op::FlushChain(family, name) => batch.flush_chain(&table(*family), name),
         Op::DeleteChain(family, name) => batch.delete_chain(&table(*family), name),
-        Op::AddElements(family, set, it) => batch.add_elements(&table(*family), set, &elements(set, it)),
-        Op::DeleteElements(family, set, it) => batch.delete_elements(&table(*family), set, &elements(set, it)),
+        Op::AddElements(family, set, it) => batch.add_elements(&table(*family), set, elements(set, it)),
+        Op::DeleteElements(family, set, it) => batch.delete_elements(&table(*family), set, elements(set, it)),
     }
 }
 
@@ -99,9 +99,10 @@ fn rule(family: Family, chain: &str, rule: &program::Rule) -> kernel::Rule {
     kernel::Rule { chain: chain.to_owned(), exprs, comment: comment(rule.comment) }
 }
 
-fn elements(set: &str, elements: &[program::Element]) -> Vec<kernel::Element> {
+/// One by one: all of them at once would be as much memory again.
+fn elements<'a>(set: &str, elements: &'a [program::Element]) -> impl Iterator<Item = kernel::Element> + use<'a> {
     let whole = program::is_concatenation_of_ranges(set);
-    elements.iter().flat_map(|it| element(it, whole)).collect()
+    elements.iter().flat_map(move |it| element(it, whole))
 }
 
 fn key(key: &program::Key) -> kernel::Key {

@@ -8,6 +8,7 @@ mod kernel;
 mod lab;
 mod lasting;
 mod policy;
+mod program;
 mod random;
 mod repair;
 mod sctp;
@@ -42,6 +43,7 @@ fn checks() -> Vec<Check> {
         lasting::CHECKS,
         repair::CHECKS,
         random::CHECKS,
+        program::CHECKS,
         sctp::CHECKS,
     ];
     let one = |(name, short, run): &(&'static str, bool, fn(&Lab))| Check { name, short: *short, run: *run };
