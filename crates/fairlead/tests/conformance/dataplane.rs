@@ -210,6 +210,7 @@ fn play(server: &Server, mode: &Mode, expect: &str, scenarios: &[&str], more: &s
     run.args(["--settle", mode.settle, "--filter", &format!("^({})$", scenarios.join("|"))]);
     run.args(["--proxy-cmd", &command, "--json"]).arg(results.path());
     let (_, printed) = output(run);
+    let printed = printed + &tidy(&prefix);
     let text = fs::read(results.path()).expect("the results");
     let results: Value = serde_json::from_slice(&text).unwrap_or_else(|error| panic!("{error}:\n{printed}"));
     assert_eq!(left_behind(&prefix), Vec::<String>::new(), "network namespaces stay behind");
@@ -254,6 +255,22 @@ fn probes(scenario: &str) -> Vec<String> {
     let scenario: Value = serde_json::from_slice(&text).expect("a scenario");
     let steps = scenario["steps"].as_array().expect("steps").iter();
     steps.filter_map(|step| step["probe"].as_str()).map(str::to_owned).collect()
+}
+
+/// Removes the files of a run, and returns the last of what the proxies said.
+fn tidy(prefix: &str) -> String {
+    let state = std::env::temp_dir().join(format!("{prefix}-state"));
+    let mut said = String::new();
+    for entry in fs::read_dir(state.join("logs")).into_iter().flatten().flatten() {
+        let text = fs::read_to_string(entry.path()).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().rev().take(20).collect();
+        let lines: Vec<&str> = lines.into_iter().rev().collect();
+        said += &format!("\n{}:\n{}\n", entry.path().display(), lines.join("\n"));
+    }
+    // A run that made nothing left nothing.
+    let _ = fs::remove_dir_all(state);
+    let _ = fs::remove_file(std::env::temp_dir().join(format!("{prefix}.lock")));
+    said
 }
 
 /// Network namespaces of a run that are still there.
