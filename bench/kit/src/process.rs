@@ -61,6 +61,11 @@ impl Running {
         Ok(Duration::from_nanos(total))
     }
 
+    /// The same with the programs it ran and that have ended.
+    pub fn cpu_with_children(&self) -> anyhow::Result<Duration> {
+        Ok(self.cpu_of_threads()? + ticks(&self.0.id().to_string(), [13, 14])?)
+    }
+
     /// Memory it holds, in bytes.
     pub fn resident(&self) -> anyhow::Result<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.0.id()))?;
@@ -82,12 +87,17 @@ pub fn own_cpu() -> anyhow::Result<Duration> {
 }
 
 fn cpu(process: &str) -> anyhow::Result<Duration> {
+    ticks(process, [11, 12])
+}
+
+/// Fields of /proc/PID/stat that count time, behind the name.
+fn ticks(process: &str, at: [usize; 2]) -> anyhow::Result<Duration> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
     // The name in brackets may hold anything; what follows it is numbers.
     let (_, fields) = stat.rsplit_once(')').context("a line of /proc/PID/stat")?;
     let fields: Vec<&str> = fields.split_whitespace().collect();
     let ticks = |at: usize| fields.get(at).and_then(|ticks| ticks.parse::<u64>().ok()).unwrap_or(0);
-    Ok(Duration::from_millis((ticks(11) + ticks(12)) * 1000 / TICKS_PER_SECOND))
+    Ok(Duration::from_millis(at.map(ticks).iter().sum::<u64>() * 1000 / TICKS_PER_SECOND))
 }
 
 /// What Linux counts processor time in, on every architecture it matters for.

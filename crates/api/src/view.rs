@@ -21,7 +21,7 @@ pub use address::{Family, ObjectReference, Protocol};
 pub use endpoint_slice::{AddressType, Endpoint, EndpointConditions, EndpointHints, EndpointPort, EndpointSlice, Hint};
 pub use endpoints::{EndpointAddress, EndpointSubset, Endpoints, SubsetPort};
 pub use namespace::{Namespace, NamespaceSpec, NamespaceStatus};
-pub use node::{Node, NodeAddress, NodeSpec, NodeStatus};
+pub use node::{Node, NodeAddress, NodeSpec, NodeStatus, Taint};
 pub use pod::{Condition, Container, ContainerPort, Pod, PodIp, PodSpec, PodStatus};
 pub use service::{
     ClientIpConfig, Ingress, IngressPort, LoadBalancerStatus, Service, ServicePort, ServiceSpec, ServiceStatus,

@@ -15,17 +15,18 @@ use crate::{OpenError, Requests, boxed};
 /// How long a connection may take to come about.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Who answers requests: the API server that a kubeconfig names.
-pub(crate) async fn requests(kubeconfig: Option<&Path>) -> Result<Requests, OpenError> {
-    let wrong = |error| OpenError::Kubeconfig(Box::new(error));
-    let options = KubeConfigOptions::default();
-    let mut config = match kubeconfig {
-        Some(file) => {
-            let kubeconfig = Kubeconfig::read_from(file).map_err(wrong)?;
-            kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(wrong)?
-        }
-        None => kube::Config::infer().await.map_err(|error| OpenError::Nowhere(Box::new(error)))?,
+/// Who answers requests: the API server that a kubeconfig names, or, with its credentials, the one at another URL.
+pub(crate) async fn requests(kubeconfig: Option<&Path>, url: Option<&str>) -> Result<Requests, OpenError> {
+    let url = url.map(parse).transpose()?;
+    let mut config = match (kubeconfig, url.clone()) {
+        (Some(file), _) => read(file).await?,
+        // Without credentials, as an API server may allow on a network of its own.
+        (None, Some(url)) => kube::Config::new(url),
+        (None, None) => kube::Config::infer().await.map_err(|error| OpenError::Nowhere(Box::new(error)))?,
     };
+    if let Some(url) = url {
+        config.cluster_url = url;
+    }
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     // Watches are silent for as long as nothing happens; every request has its own deadline here.
     config.read_timeout = None;
@@ -33,6 +34,18 @@ pub(crate) async fn requests(kubeconfig: Option<&Path>) -> Result<Requests, Open
     config.default_retry = false;
     let client = kube::Client::try_from(config).map_err(|error| OpenError::Client(Box::new(error)))?;
     Ok(boxed(tower::service_fn(move |request| send(client.clone(), request))))
+}
+
+async fn read(file: &Path) -> Result<kube::Config, OpenError> {
+    let wrong = |error| OpenError::Kubeconfig(Box::new(error));
+    let kubeconfig = Kubeconfig::read_from(file).map_err(wrong)?;
+    kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.map_err(wrong)
+}
+
+fn parse(url: &str) -> Result<http::Uri, OpenError> {
+    let uri: Result<http::Uri, _> = url.parse();
+    let whole = |uri: &http::Uri| uri.host().is_some() && matches!(uri.scheme_str(), Some("http" | "https"));
+    uri.ok().filter(whole).ok_or_else(|| OpenError::Url(url.to_owned()))
 }
 
 async fn send(client: kube::Client, request: Request<Full<Bytes>>) -> Result<http::Response<Body>, BoxError> {

@@ -12,6 +12,7 @@ mod follow;
 pub mod leader;
 mod manifests;
 mod mirror;
+pub mod programmed;
 mod recorder;
 mod remote;
 mod request;
@@ -53,6 +54,9 @@ pub enum OpenError {
     /// Its certificates or credentials cannot be used.
     #[error("no client can be made from the kubeconfig: {0}")]
     Client(#[source] Box<kube::Error>),
+    /// The API server's URL is none.
+    #[error("{0:?} is no URL of an API server, such as https://192.0.2.1:6443")]
+    Url(String),
     /// A file of manifests cannot be read.
     #[error("{file}: {why}")]
     Manifest {
@@ -97,7 +101,13 @@ impl Cluster {
     /// A cluster whose API server is reached over the network. `None` looks for a kubeconfig where kubectl
     /// does, then for the account of the Pod we run in.
     pub async fn connect(kubeconfig: Option<&Path>) -> Result<Cluster, OpenError> {
-        let requests = connect::requests(kubeconfig).await?;
+        Cluster::connect_at(kubeconfig, None).await
+    }
+
+    /// The same, but the API server is at this URL, whatever the kubeconfig says of it. Without a kubeconfig there are no
+    /// credentials.
+    pub async fn connect_at(kubeconfig: Option<&Path>, url: Option<&str>) -> Result<Cluster, OpenError> {
+        let requests = connect::requests(kubeconfig, url).await?;
         let source = Arc::new(remote::Remote::new(requests.clone()));
         Ok(Cluster::with(requests, source))
     }

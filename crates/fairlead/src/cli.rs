@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-use crate::config::{ControlFlags, Flags};
+use crate::config::{ControlFlags, Flags, ProxyFlags};
+use crate::trace::TraceFlags;
 
 /// Kubernetes Services on plain machines: one binary, no containers.
 #[derive(Debug, Parser)]
@@ -25,6 +26,14 @@ pub(crate) enum Command {
     /// Run controllers against a cluster: EndpointSlices, Endpoints, namespaces, garbage collection
     #[command(args_override_self = true)]
     Control(Box<ControlFlags>),
+    /// Serve a cluster's Services on this machine, as kube-proxy does and with its options
+    #[command(args_override_self = true)]
+    Proxy(Box<ProxyFlags>),
+    /// Remove everything Fairlead put into this machine's kernel
+    Cleanup,
+    /// Say what happens to a packet on a Node, and why; send one and show what the kernel did to it
+    #[command(args_override_self = true, after_help = crate::trace::EXIT_CODES)]
+    Trace(Box<TraceFlags>),
     /// Copy the store of a data directory into a file
     Backup {
         /// Where the copy goes

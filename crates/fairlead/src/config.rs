@@ -18,10 +18,14 @@ use tracing_subscriber::filter::LevelFilter;
 use crate::gates::{Gates, switch};
 pub(crate) use control::{Control, ControlFlags, LEASE};
 pub(crate) use flags::{Flags, Text};
+pub(crate) use proxy::{Objects, Proxy, ProxyFlags, Task};
 
 mod admission;
 mod control;
 mod flags;
+mod machine;
+#[allow(dead_code)]
+mod proxy;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -74,6 +78,8 @@ pub(crate) struct Config {
     pub(crate) request_timeout: Duration,
     pub(crate) event_ttl: Duration,
     pub(crate) control: fairlead_control::Options,
+    /// How this machine serves Services; `None`: it does not.
+    pub(crate) proxy: Option<fairlead_proxy::Settings>,
     pub(crate) log_format: LogFormat,
     pub(crate) log_level: LevelFilter,
 }
@@ -242,6 +248,7 @@ fn resolve(flags: &Flags, role: Role, environment: &Environment) -> anyhow::Resu
             mirroring_max_endpoints_per_subset: flags.mirroring_max_endpoints_per_subset.as_ref(),
             node_monitor_grace_period: flags.node_monitor_grace_period.as_ref(),
         })?,
+        proxy: machine::settings(flags, role)?,
         log_format: log_format(&flags.log_format)?,
         log_level: log_level(&flags.log_level)?,
     })

@@ -7,12 +7,13 @@ use anyhow::Context;
 use clap::Parser;
 
 use cli::{Cli, Command};
-use config::{Control, Environment, Role};
+use config::{Control, Environment, Proxy, Role};
 
 mod cli;
 mod config;
 mod gates;
 mod logs;
+mod trace;
 mod wire;
 
 /// The API server makes and drops many small pieces of memory; the system's allocator spends a fifth of a request on that.
@@ -39,6 +40,15 @@ fn run(cli: Cli) -> anyhow::Result<()> {
             logs::start(control.log_format, control.log_level);
             threads()?.block_on(wire::control::run(control))
         }
+        Command::Proxy(flags) => {
+            // It runs on every Node. Without it only memory is lost.
+            let _ = fairlead_kernel::process::use_small_pages();
+            let proxy = Proxy::resolve(&flags)?;
+            logs::start(proxy.log_format, proxy.log_level);
+            threads()?.block_on(wire::proxy::run(proxy))
+        }
+        Command::Cleanup => wire::proxy::cleanup(),
+        Command::Trace(flags) => std::process::exit(threads()?.block_on(trace::run(&flags))),
         Command::Backup { file, flags } => {
             let config = config::load(*flags, Role::Server, &environment)?;
             threads()?.block_on(wire::backup(&config, &file))

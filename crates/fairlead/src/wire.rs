@@ -28,6 +28,7 @@ use identity::Identity;
 mod client;
 pub(crate) mod control;
 mod identity;
+pub(crate) mod proxy;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -66,6 +67,10 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
         let (server, config, stop) = (service.clone(), config.clone(), stop.clone());
         async move { control::beside(&server, &config, stop).await }
     });
+    let proxy = tokio::spawn({
+        let (server, config, stop) = (service.clone(), config.clone(), stop.clone());
+        async move { proxy::beside(&server, &config, stop).await }
+    });
     let repairs = tokio::spawn(service.clone().keep_repaired(INTERVAL));
     let expiry = tokio::spawn(service.clone().keep_expired(config.event_ttl));
     let service = InFlight::new(service, config.in_flight);
@@ -90,7 +95,7 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
     ready(&Started { url, kubeconfig: kubeconfig.display().to_string(), milliseconds: began.elapsed().as_millis() });
     serve::serve(listener, tls, service, Limits::default(), stop.clone()).await;
     stop.cancel();
-    let _ = tokio::join!(renewal, controllers, repairs, expiry);
+    let _ = tokio::join!(renewal, controllers, proxy, repairs, expiry);
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use fairlead_testkit::{Server, project};
 /// Flags that documents name and that belong to other programs.
 const FOREIGN: &[&str] = &["--example", "--full", "--release", "--tcp"];
 /// Commands with flags of their own.
-const COMMANDS: &[&str] = &["server", "control"];
+const COMMANDS: &[&str] = &["server", "control", "proxy"];
 
 #[test]
 fn every_flag_in_the_documents_exists() {

@@ -1,10 +1,14 @@
 //! Which connections does the kernel know? Entries of connection tracking, read with a filter and deleted one by one.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use crate::error::Error;
 use crate::netlink::{Attributes, Message, Protocol, Request, Socket, Writer, flag};
 use crate::nft;
+
+#[cfg(test)]
+mod tests;
 
 /// Connection tracking within nfnetlink.
 const SUBSYSTEM: u16 = 1;
@@ -82,6 +86,23 @@ pub struct Filter {
     pub protocol: Option<u8>,
     /// Only this zone.
     pub zone: Option<u16>,
+    /// Only IPv4, or only IPv6.
+    pub ipv6: Option<bool>,
+    /// Only what was first sent to this address.
+    pub destination: Option<IpAddr>,
+    /// Only what was first sent to this port; needs a protocol.
+    pub destination_port: Option<u16>,
+    /// Only what this address answers: where translation leads to.
+    pub answers_from: Option<IpAddr>,
+    /// Only what is answered from this port; needs a protocol.
+    pub answers_from_port: Option<u16>,
+}
+
+impl Filter {
+    fn takes(&self, ipv6: bool) -> bool {
+        let fits = |address: Option<IpAddr>| address.is_none_or(|address| address.is_ipv6() == ipv6);
+        self.ipv6.is_none_or(|wanted| wanted == ipv6) && fits(self.destination) && fits(self.answers_from)
+    }
 }
 
 /// A connection to connection tracking in the namespace it was opened in.
@@ -98,17 +119,34 @@ impl Conntrack {
 
     /// The entries of both families that pass the filter, in no order.
     pub fn entries(&mut self, filter: Filter) -> Result<Vec<Entry>, Error> {
-        let mut all = self.family(libc::AF_INET, filter)?;
-        all.append(&mut self.family(libc::AF_INET6, filter)?);
+        self.read(filter, Some)
+    }
+
+    /// What `each` makes of them: who wants few of many, or little of each, never holds them all.
+    pub fn read<T>(&mut self, filter: Filter, mut each: impl FnMut(Entry) -> Option<T>) -> Result<Vec<T>, Error> {
+        // The kernel filters one family at a time.
+        let mut all = Vec::new();
+        for (ipv6, family) in [(false, libc::AF_INET), (true, libc::AF_INET6)] {
+            if filter.takes(ipv6) {
+                all.append(&mut self.family(family, filter, &mut each)?);
+            }
+        }
         Ok(all)
     }
 
-    fn family(&mut self, family: i32, filter: Filter) -> Result<Vec<Entry>, Error> {
+    fn family<T>(
+        &mut self,
+        family: i32,
+        filter: Filter,
+        mut each: impl FnMut(Entry) -> Option<T>,
+    ) -> Result<Vec<T>, Error> {
         let header = nft::header(u8::try_from(family).unwrap_or(0), 0);
         let body = |w: &mut Writer| put_filter(w, filter);
         let request = Request { kind: GET, flags: 0, header: &header, body: &body };
         // A kernel that does not know the filter sends everything.
-        self.socket.dump("the connections", request, |message| Ok(entry(message).filter(|entry| wanted(entry, filter))))
+        let mut parse =
+            |message: &Message<'_>| entry(message).filter(|entry| wanted(entry, filter)).and_then(&mut each);
+        self.socket.dump("the connections", request, |message| Ok(parse(message)))
     }
 
     /// Forgets one connection; false if it was gone already.
@@ -144,34 +182,108 @@ impl Conntrack {
     }
 }
 
+/// Listens to connections that end, in the namespace it was opened in. What they counted comes with them, if the kernel is
+/// told to count (`net.netfilter.nf_conntrack_acct`).
+#[derive(Debug)]
+pub struct Ended {
+    socket: Socket,
+}
+
+impl Ended {
+    /// Listens from now on.
+    pub fn open() -> Result<Self, Error> {
+        /// The group of connections that end.
+        const GROUP: u32 = 3;
+        let socket = Socket::open(Protocol::Netfilter)?;
+        socket.join(GROUP)?;
+        Ok(Ended { socket })
+    }
+
+    /// Hands out those that ended, after waiting up to `limit` for the first. [`Error::Overrun`] means that some were lost.
+    pub fn entries(&mut self, limit: Duration, mut each: impl FnMut(Entry)) -> Result<(), Error> {
+        if self.socket.wait(limit)? {
+            let take = |message: &Message<'_>| {
+                entry(message).filter(|_| message.kind == DELETE).map(&mut each);
+            };
+            let mut take = take;
+            while self.socket.receive(false, &mut take)? {}
+        }
+        Ok(())
+    }
+}
+
 fn wanted(entry: &Entry, filter: Filter) -> bool {
-    filter.protocol.is_none_or(|protocol| entry.original.protocol == protocol)
+    let (original, reply) = (&entry.original, &entry.reply);
+    filter.protocol.is_none_or(|protocol| original.protocol == protocol)
         && filter.zone.is_none_or(|zone| entry.zone == zone)
+        && filter.destination.is_none_or(|address| original.destination == address)
+        && filter.destination_port.is_none_or(|port| original.destination_port == port)
+        && filter.answers_from.is_none_or(|address| reply.source == address)
+        && filter.answers_from_port.is_none_or(|port| reply.source_port == port)
 }
 
 fn put_filter(w: &mut Writer, filter: Filter) {
-    const PROTOCOL_FLAG: u32 = 8;
     if let Some(zone) = filter.zone {
         w.u16_be(ZONE, zone);
     }
-    if let Some(protocol) = filter.protocol {
-        w.nest(ORIGINAL, |w| w.nest(2, |w| w.u8(1, protocol)));
+    let original = Wanted { address: filter.destination, port: filter.destination_port, source: false };
+    let reply = Wanted { address: filter.answers_from, port: filter.answers_from_port, source: true };
+    let flags = [original.put(w, ORIGINAL, filter.protocol), reply.put(w, REPLY, filter.protocol)];
+    if flags != [0, 0] {
         w.nest(FILTER, |w| {
-            w.u32(1, PROTOCOL_FLAG);
-            w.u32(2, 0);
+            w.u32(1, flags[0]);
+            w.u32(2, flags[1]);
         });
+    }
+}
+
+/// What one side of a connection must be like.
+struct Wanted {
+    address: Option<IpAddr>,
+    port: Option<u16>,
+    /// Of its packets' source, not their destination.
+    source: bool,
+}
+
+impl Wanted {
+    /// Writes it; returns which parts the kernel is to compare.
+    fn put(&self, w: &mut Writer, kind: u16, protocol: Option<u8>) -> u32 {
+        const PROTOCOL: u32 = 1 << 3;
+        let (address_flag, port_flag) = if self.source { (1 << 0, 1 << 4) } else { (1 << 1, 1 << 5) };
+        let (v4, v6, port_kind) = if self.source { (1, 3, 2) } else { (2, 4, 3) };
+        // The kernel takes no port without a protocol. Of IPv6 addresses it hands out all but the one that is wanted (seen
+        // in 6.18), so we compare them.
+        let port = self.port.filter(|_| protocol.is_some());
+        let address = self.address.filter(IpAddr::is_ipv4);
+        let flags = [(address.is_some(), address_flag), (protocol.is_some(), PROTOCOL), (port.is_some(), port_flag)];
+        let flags: u32 = flags.iter().filter(|(wanted, _)| *wanted).map(|(_, flag)| flag).sum();
+        // Answers have the protocol of what they answer.
+        if flags == 0 || self.source && flags == PROTOCOL {
+            return 0;
+        }
+        w.nest(kind, |w| {
+            w.nest(1, |w| address.into_iter().for_each(|address| put_address(w, v4, v6, address)));
+            w.nest(2, |w| {
+                protocol.into_iter().for_each(|protocol| w.u8(1, protocol));
+                port.into_iter().for_each(|port| w.u16_be(port_kind, port));
+            });
+        });
+        flags
+    }
+}
+
+fn put_address(w: &mut Writer, v4: u16, v6: u16, address: IpAddr) {
+    match address {
+        IpAddr::V4(address) => w.bytes(v4, &address.octets()),
+        IpAddr::V6(address) => w.bytes(v6, &address.octets()),
     }
 }
 
 fn put_tuple(w: &mut Writer, kind: u16, tuple: &Tuple) {
     w.nest(kind, |w| {
         w.nest(1, |w| {
-            for (v4, v6, address) in [(1, 3, tuple.source), (2, 4, tuple.destination)] {
-                match address {
-                    IpAddr::V4(address) => w.bytes(v4, &address.octets()),
-                    IpAddr::V6(address) => w.bytes(v6, &address.octets()),
-                }
-            }
+            put_address(w, 1, 3, tuple.source);
+            put_address(w, 2, 4, tuple.destination);
         });
         w.nest(2, |w| {
             w.u8(1, tuple.protocol);

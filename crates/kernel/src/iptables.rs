@@ -68,6 +68,17 @@ impl Iptables {
         Err(complaint(tool, &output))
     }
 
+    /// The tables this thread's network namespace has by the old interface. To ask its programs for a table is to make it.
+    pub fn legacy_tables(version: Version) -> Vec<String> {
+        let file = match version {
+            Version::V4 => "/proc/thread-self/net/ip_tables_names",
+            Version::V6 => "/proc/thread-self/net/ip6_tables_names",
+        };
+        // A kernel without the interface has no such file.
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
     /// Whether the programs are there and the kernel answers them.
     pub fn is_available(&self) -> bool {
         self.save("nat").is_ok()

@@ -6,13 +6,13 @@
 
 pub mod conntrack;
 mod error;
-pub mod ipset;
 pub mod iptables;
 pub mod ipvs;
 pub mod link;
 pub mod netlink;
 pub mod netns;
 pub mod nft;
+pub mod process;
 pub mod relay;
 mod sys;
 pub mod sysctl;

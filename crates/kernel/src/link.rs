@@ -17,11 +17,15 @@ const NEW_ROUTE: u16 = 24;
 const DEL_ROUTE: u16 = 25;
 const GET_ROUTE: u16 = 26;
 
+#[cfg(test)]
+mod tests;
+
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
 const IFLA_LINKINFO: u16 = 18;
 const IFLA_NET_NS_FD: u16 = 28;
+const IFA_CACHEINFO: u16 = 6;
 const UP: u32 = 1;
 
 const MAIN_TABLE: u8 = 254;
@@ -173,6 +177,30 @@ impl Links {
     pub fn addresses(&mut self, index: u32) -> Result<Vec<Prefix>, Error> {
         self.dump("the addresses", GET_ADDRESS, &[0; 8], |message| {
             Ok(address(message).filter(|(link, _)| *link == index).map(|(_, prefix)| prefix))
+        })
+    }
+
+    /// All addresses, each with the number of its interface.
+    pub fn all_addresses(&mut self) -> Result<Vec<(u32, Prefix)>, Error> {
+        self.dump("the addresses", GET_ADDRESS, &[0; 8], |message| Ok(address(message)))
+    }
+
+    /// Gives an interface an address of its own: one the machine is reached by and never sends from, unless to it. Fine if
+    /// it has it.
+    pub fn add_virtual_address(&mut self, index: u32, ip: IpAddr) -> Result<(), Error> {
+        const HOST: u8 = 254;
+        let prefix = Prefix::host(ip);
+        let what = format!("new address {ip} of link {index}");
+        let mut header = address_header(index, prefix, libc::IFA_F_NODAD.to_le_bytes()[0]);
+        header[3] = if ip.is_ipv4() { HOST } else { 0 };
+        self.change(&what, NEW_ADDRESS, flag::CREATE | flag::REPLACE, &header, &|w| {
+            put_address(w, prefix);
+            if ip.is_ipv6() {
+                // Preferred for no time, valid for ever.
+                let mut lifetimes = [0; 16];
+                lifetimes[4..8].fill(0xff);
+                w.bytes(IFA_CACHEINFO, &lifetimes);
+            }
         })
     }
 

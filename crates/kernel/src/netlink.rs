@@ -2,6 +2,8 @@
 //! bytes, written and read without ever trusting a length.
 
 mod attribute;
+#[cfg(test)]
+pub(crate) mod hostile;
 mod message;
 mod socket;
 #[cfg(test)]
@@ -20,6 +22,8 @@ pub mod flag {
     pub const MULTI: u16 = 0x2;
     /// The kernel shall confirm.
     pub const ACK: u16 = 0x4;
+    /// The kernel shall say what it did, as it tells those who listen.
+    pub const ECHO: u16 = 0x8;
     /// The answer to a dump is inconsistent: the table changed meanwhile.
     pub const DUMP_INTR: u16 = 0x10;
     /// All objects rather than one.

@@ -35,14 +35,16 @@ mod model;
 mod monitor;
 #[cfg(test)]
 mod tests;
+mod trace;
 mod userdata;
 
 pub use batch::Batch;
-pub use connection::{Connection, Generation};
+pub use connection::{Connection, Deleted, Generation};
 pub use expr::*;
 pub use key::{DataType, Key};
 pub use model::*;
 pub use monitor::{Change, Event, Monitor, Object};
+pub use trace::{Step, Traced, Tracer};
 
 /// The header of every nfnetlink message: family, version, resource.
 pub(crate) fn header(family: u8, resource: u16) -> [u8; 4] {
@@ -72,6 +74,7 @@ mod kind {
     pub(super) const DEL_ELEMENT: u16 = 14;
     pub(super) const NEW_GENERATION: u16 = 15;
     pub(super) const GET_GENERATION: u16 = 16;
+    pub(super) const TRACE: u16 = 17;
     pub(super) const NEW_OBJECT: u16 = 18;
     pub(super) const GET_OBJECT: u16 = 19;
     pub(super) const DEL_OBJECT: u16 = 20;

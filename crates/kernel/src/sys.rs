@@ -104,6 +104,13 @@ pub(crate) fn wait_readable(fd: BorrowedFd<'_>, limit: Duration) -> io::Result<b
 }
 
 /// Moves this thread into a fresh namespace of the given kind.
+/// Whether the kernel may back this process's memory with huge pages.
+pub(crate) fn allow_huge_pages(allow: bool) -> io::Result<()> {
+    let disable = libc::c_ulong::from(!allow);
+    // SAFETY: no pointer is passed.
+    check(unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, disable, 0, 0, 0) }).map(drop)
+}
+
 pub(crate) fn unshare(kind: c_int) -> io::Result<()> {
     // SAFETY: no pointers are passed; namespaces of network and mounts may be left by one thread alone.
     check(unsafe { libc::unshare(kind) }).map(drop)

@@ -13,7 +13,7 @@ use crate::node::Node;
 use crate::plan::{Endpoint, Frontend, HealthCheck, Plan, Pool};
 use crate::reason::Note;
 use crate::service::{self, Planned};
-use crate::slice::{Slice, Viewpoint};
+use crate::slice::{Names, Slice, Viewpoint};
 
 /// The label with the Service a slice belongs to.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
@@ -27,6 +27,8 @@ pub struct Planner {
     owners: HashMap<Key, Arc<Key>>,
     /// Labels of Nodes.
     labels: HashMap<String, BTreeMap<String, String>>,
+    /// Names of Nodes and zones that endpoints are in.
+    names: Names,
     /// How many Services have a cluster IP: more than one only by mistake.
     cluster_ips: HashMap<IpAddr, usize>,
 }
@@ -143,7 +145,7 @@ impl Planner {
         let held = self.services.get_mut(&owner).expect("held since a line ago");
         let keys = service::keys(held.service.as_deref(), &self.plan.node);
         let from = Viewpoint { node: &self.plan.node, labels: &self.labels, keys };
-        let slice = Slice::read(key.name.clone(), slice, &from);
+        let slice = Slice::read(key.name.clone(), &slice, &from, &mut self.names);
         match held.slices.binary_search_by(|other| other.name.cmp(&key.name)) {
             Ok(place) => held.slices[place] = slice,
             Err(place) => held.slices.insert(place, slice),
@@ -272,9 +274,7 @@ impl Planner {
 impl Held {
     fn read_slices(&mut self, node: &Node, labels: &HashMap<String, BTreeMap<String, String>>) {
         let from = Viewpoint { node, labels, keys: service::keys(self.service.as_deref(), node) };
-        for slice in &mut self.slices {
-            *slice = Slice::read(std::mem::take(&mut slice.name), slice.source.clone(), &from);
-        }
+        self.slices.iter_mut().for_each(|slice| slice.look(&from));
     }
 }
 

@@ -1,7 +1,8 @@
 //! An EndpointSlice as this Node sees it: addresses read, hints and topology reduced to whether they mean this Node. Read
-//! once when the slice changes, not each time its Service is planned.
+//! once when the slice changes, not each time its Service is planned. Of the slice itself only what another look at it needs
+//! is kept: there may be hundreds of thousands of endpoints.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -22,13 +23,59 @@ const MAX_KEYS: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Slice {
     pub(crate) name: Box<str>,
-    pub(crate) source: Arc<EndpointSlice>,
     /// `None`: nothing of it can be used.
     pub(crate) family: Option<Family>,
     pub(crate) ports: Vec<SlicePort>,
-    pub(crate) members: Vec<Member>,
+    /// By address.
+    origins: Box<[Origin]>,
+    /// One for each origin.
+    pub(crate) members: Box<[Member]>,
     /// What of it cannot be used.
     pub(crate) left_out: Vec<Reason>,
+}
+
+/// An endpoint as the slice has it, whoever looks at it.
+#[derive(Debug)]
+struct Origin {
+    /// With port 0, and not local.
+    endpoint: Endpoint,
+    node: Option<Arc<str>>,
+    zone: Option<Arc<str>>,
+    /// What most do not have.
+    more: Option<Box<More>>,
+}
+
+/// Hints, and what v1beta1 had in `topology`.
+#[derive(Debug)]
+struct More {
+    hints: Option<view::EndpointHints>,
+    topology: BTreeMap<String, String>,
+}
+
+/// Names of Nodes and zones, each kept once.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    known: HashSet<Arc<str>>,
+    /// Once there are so many, those nobody has any more are let go.
+    sweep_at: usize,
+}
+
+/// Fewer than this are not worth a sweep.
+const SWEEP_AT_LEAST: usize = 1 << 10;
+
+impl Names {
+    fn get(&mut self, name: &str) -> Arc<str> {
+        if let Some(known) = self.known.get(name) {
+            return known.clone();
+        }
+        if self.known.len() >= self.sweep_at.max(SWEEP_AT_LEAST) {
+            self.known.retain(|name| Arc::strong_count(name) > 1);
+            self.sweep_at = self.known.len() * 2;
+        }
+        let name: Arc<str> = name.into();
+        self.known.insert(name.clone());
+        name
+    }
 }
 
 /// A port every member has.
@@ -71,25 +118,31 @@ pub(crate) struct Viewpoint<'a> {
 }
 
 impl Slice {
-    pub(crate) fn read(name: Box<str>, source: Arc<EndpointSlice>, from: &Viewpoint<'_>) -> Slice {
-        let family = match source.address_type {
+    pub(crate) fn read(name: Box<str>, slice: &EndpointSlice, from: &Viewpoint<'_>, names: &mut Names) -> Slice {
+        let family = match slice.address_type {
             AddressType::V4 => Some(Family::V4),
             AddressType::V6 => Some(Family::V6),
             AddressType::Fqdn => None,
         };
-        let (mut ports, mut members, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut ports, mut origins, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
         match family {
             Some(family) => {
-                keep(source.ports.iter().map(slice_port), &mut ports, &mut left_out);
-                let weights = Weights::read(&source, &mut left_out);
-                let member = |endpoint| address(endpoint, family).map(|ip| from.member(endpoint, ip, weights.of(ip)));
-                keep(source.endpoints.iter().map(member), &mut members, &mut left_out);
+                keep(slice.ports.iter().map(slice_port), &mut ports, &mut left_out);
+                let weights = Weights::read(slice, &mut left_out);
+                let origin = |endpoint| address(endpoint, family).map(|ip| origin(endpoint, ip, weights.of(ip), names));
+                keep(slice.endpoints.iter().map(origin), &mut origins, &mut left_out);
                 // Parts in order make the whole quick to put in order.
-                members.sort_by_key(|member| member.endpoint.ip);
+                origins.sort_by_key(|origin| origin.endpoint.ip);
             }
             None => left_out.push(Reason::Names),
         }
-        Slice { name, source, family, ports, members, left_out }
+        let members = origins.iter().map(|origin| from.member(origin)).collect();
+        Slice { name, family, ports, origins: origins.into(), members, left_out }
+    }
+
+    /// Looks at it again, from elsewhere.
+    pub(crate) fn look(&mut self, from: &Viewpoint<'_>) {
+        self.members = self.origins.iter().map(|origin| from.member(origin)).collect();
     }
 
     /// The number of the port of that name and protocol.
@@ -125,27 +178,38 @@ fn address(endpoint: &view::Endpoint, family: Family) -> Result<IpAddr, Reason> 
     ip.ok_or_else(|| Reason::InvalidEndpoint { text: text.clone() })
 }
 
+fn origin(endpoint: &view::Endpoint, ip: IpAddr, weight: u8, names: &mut Names) -> Origin {
+    let view::EndpointConditions { ready, serving, terminating } = endpoint.conditions;
+    // What is not said is taken for a yes, by the rules of the API.
+    let (ready, serving) = (ready.unwrap_or(true), serving.unwrap_or(true));
+    let terminating = terminating.unwrap_or(false);
+    let more = endpoint.hints.is_some() || !endpoint.deprecated_topology.is_empty();
+    Origin {
+        endpoint: Endpoint { ip, port: 0, local: false, weight, ready, serving, terminating },
+        node: endpoint.node_name.as_deref().map(|name| names.get(name)),
+        zone: endpoint.zone.as_deref().map(|name| names.get(name)),
+        more: more
+            .then(|| Box::new(More { hints: endpoint.hints.clone(), topology: endpoint.deprecated_topology.clone() })),
+    }
+}
+
 impl Viewpoint<'_> {
-    fn member(&self, endpoint: &view::Endpoint, ip: IpAddr, weight: u8) -> Member {
-        let view::EndpointConditions { ready, serving, terminating } = endpoint.conditions;
-        let local = !self.node.name.is_empty() && endpoint.node_name.as_deref() == Some(&self.node.name);
-        // What is not said is taken for a yes, by the rules of the API.
-        let (ready, serving) = (ready.unwrap_or(true), serving.unwrap_or(true));
-        let terminating = terminating.unwrap_or(false);
-        let hints = endpoint.hints.as_ref();
+    fn member(&self, origin: &Origin) -> Member {
+        let local = !self.node.name.is_empty() && origin.node.as_deref() == Some(&self.node.name);
+        let hints = origin.more.as_ref().and_then(|more| more.hints.as_ref());
         Member {
-            endpoint: Endpoint { ip, port: 0, local, weight, ready, serving, terminating },
+            endpoint: Endpoint { local, ..origin.endpoint },
             node_hint: hinted(hints.map(|hints| &*hints.for_nodes), Some(&self.node.name)),
             zone_hint: hinted(hints.map(|hints| &*hints.for_zones), self.node.zone()),
-            shares: self.shares(endpoint),
+            shares: self.shares(origin),
         }
     }
 
-    fn shares(&self, endpoint: &view::Endpoint) -> u16 {
+    fn shares(&self, origin: &Origin) -> u16 {
         let mut shares = 0;
         for (bit, key) in self.keys.iter().take(MAX_KEYS).enumerate() {
             let ours = self.node.labels.get(key).map(String::as_str);
-            if key == "*" || ours.is_some() && self.label(endpoint, key) == ours {
+            if key == "*" || ours.is_some() && self.label(origin, key) == ours {
                 shares |= 1 << bit;
             }
         }
@@ -153,10 +217,10 @@ impl Viewpoint<'_> {
     }
 
     /// A label of the Node the endpoint is on: what the slice says, or else the Node.
-    fn label<'a>(&'a self, endpoint: &'a view::Endpoint, key: &str) -> Option<&'a str> {
-        let said = endpoint.deprecated_topology.get(key).map(String::as_str);
-        let zone = endpoint.zone.as_deref().filter(|_| key == ZONE);
-        let node = endpoint.node_name.as_deref();
+    fn label<'a>(&'a self, origin: &'a Origin, key: &str) -> Option<&'a str> {
+        let said = origin.more.as_ref().and_then(|more| more.topology.get(key)).map(String::as_str);
+        let zone = origin.zone.as_deref().filter(|_| key == ZONE);
+        let node = origin.node.as_deref();
         let known = || match node? {
             name if name == self.node.name => self.node.labels.get(key),
             name => self.labels.get(name)?.get(key),

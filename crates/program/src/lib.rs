@@ -4,6 +4,7 @@
 //! tests hold that against `plan::decide` for packets and plans at random.
 
 pub mod iptables;
+pub mod ipvs;
 pub mod nft;
 mod outcome;
 pub mod userspace;

@@ -5,14 +5,14 @@
 //! can be printed ([`Program`] is `Display`) and traced ([`trace()`]).
 
 mod batch;
-mod code;
+pub(crate) mod code;
 mod expr;
 mod key;
-mod layout;
+pub(crate) mod layout;
 mod model;
 mod ports;
 mod print;
-mod rules;
+pub(crate) mod rules;
 mod sets;
 mod slots;
 mod state;
@@ -25,5 +25,6 @@ pub use model::{
     Verdict,
 };
 pub use sets::is_concatenation_of_ranges;
-pub use state::{Known, Nft, Options, Portals, clear, render};
+pub use state::{COUNTED, Known, Nft, Options, Portals, clear, counted, render};
+pub(crate) use trace::trace_between;
 pub use trace::{Fate, Memory, Step, Trace, outcome, trace};

@@ -1,10 +1,12 @@
 //! Mode userspace: which endpoint a process of the Node sends a connection to. Packets get to that process by a program of
 //! nftables in which each pool has one endpoint, the process ([`crate::nft::Nft::with_portals`]).
 //!
-//! One after the other, by weight; a client that stays goes where it was; when an endpoint does not answer, to the next. There
-//! is no SCTP here: what is sent to such a port is refused.
+//! One after the other, by weight; a client that stays goes where it was, and where it begins does not follow from the order
+//! in which clients come; when an endpoint does not answer, to the next. There is no SCTP here: what is sent to such a port is
+//! refused.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -15,12 +17,17 @@ use crate::outcome::Outcome;
 
 /// How many clients of a port are remembered at most; then those go that were not seen for longest.
 const MAX_CLIENTS: usize = 1 << 16;
+/// How many turns a client that will stay passes over, less than. Few are enough to mix clients, and each costs a look at all
+/// endpoints.
+const MAX_PASSED: u64 = 8;
 
 /// Pools in turn.
 #[derive(Debug, Default)]
 pub struct Balancer {
     pools: HashMap<PoolKey, Rotation>,
     clients: HashMap<PortKey, HashMap<IpAddr, Client>>,
+    /// What makes this one choose other than another would.
+    seed: u64,
 }
 
 /// What is remembered of a client.
@@ -44,6 +51,11 @@ pub fn serves(key: &PoolKey) -> bool {
 }
 
 impl Balancer {
+    /// Where clients that stay begin depends on the number.
+    pub fn with_seed(seed: u64) -> Balancer {
+        Balancer { seed, ..Balancer::default() }
+    }
+
     /// Takes a change of the plan.
     pub fn apply(&mut self, change: &PlanChange) {
         for delta in change.pools.iter().filter(|delta| serves(&delta.key)) {
@@ -85,7 +97,10 @@ impl Balancer {
         let known = clients.get(&client).filter(|known| now.saturating_sub(known.seen) < u64::from(seconds));
         let endpoint = match known.map(|known| known.endpoint).filter(usable) {
             Some(endpoint) => endpoint,
-            None => rotation.next(failed)?,
+            None => {
+                rotation.pass(chance(self.seed, key, client, now));
+                rotation.next(failed)?
+            }
         };
         if clients.len() >= MAX_CLIENTS && !clients.contains_key(&client) {
             make_room(clients);
@@ -104,7 +119,23 @@ fn make_room(clients: &mut HashMap<IpAddr, Client>) {
     clients.retain(|_, client| client.seen > median);
 }
 
+/// A number that looks like chance, and is another for each port, client and time: clients that come again in the same order
+/// must not all find the endpoints they had, nor those of another port.
+fn chance(seed: u64, key: &PoolKey, client: IpAddr, now: u64) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (seed, &key.port, client, now).hash(&mut hasher);
+    hasher.finish()
+}
+
 impl Rotation {
+    /// Passes over some turns.
+    fn pass(&mut self, chance: u64) {
+        let most = MAX_PASSED.min(self.pool.endpoints.len() as u64).max(1);
+        for _ in 0..chance % most {
+            self.next(&[]);
+        }
+    }
+
     /// The endpoint whose turn it is: all gain what they weigh, the one that has most goes and pays for all.
     fn next(&mut self, failed: &[SocketAddr]) -> Option<SocketAddr> {
         let mut total = 0;
@@ -146,11 +177,8 @@ pub fn outcome(
     };
     let portal = portals.iter().find(|(_, at)| **at == to);
     let Some(pool) = portal.and_then(|(key, _)| pools(key)) else { return Outcome::Passes };
-    let mut balancer = Balancer::default();
-    balancer.set(&pool);
-    // Each turn is another client's, so that none stays.
-    let client = |turn: u32| IpAddr::from(std::net::Ipv6Addr::from_bits(turn.into()));
-    let turns = (0..pool.total_weight()).filter_map(|turn| balancer.pick(&pool.key, client(turn), &[], 0));
+    let mut rotation = Rotation { pool: pool.clone(), credits: vec![0; pool.endpoints.len()] };
+    let turns = (0..pool.total_weight()).filter_map(|_| rotation.next(&[]));
     let ways: Vec<_> = turns.map(|to| (to, true)).collect();
     Outcome::forwards(ways, pool.affinity)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fairlead_api::source::Key;
 use fairlead_api::view::{AddressType, Endpoint, EndpointPort, EndpointSlice, Protocol, Service, ServicePort};
 use fairlead_plan::{Change, Family, PlanChange, Planner};
-use fairlead_program::{iptables, nft};
+use fairlead_program::{iptables, ipvs, nft};
 
 fn service(number: usize) -> Change {
     let mut service = Service::default();
@@ -62,6 +62,47 @@ fn changes_of_nftables_are_as_small_as_they_can_be() {
     }
 }
 
+fn ipvs_steps(services: usize, change: impl Fn(&mut Planner) -> PlanChange) -> String {
+    let mut planner = cluster(services);
+    let (mut ipvs, _) = ipvs::Ipvs::new(planner.plan(), ipvs::Options::default());
+    let change = change(&mut planner);
+    let filter = |op: &nft::Op| match op {
+        nft::Op::AddElements(_, set, elements) => format!("+{} {set}", elements.len()),
+        nft::Op::DeleteElements(_, set, elements) => format!("-{} {set}", elements.len()),
+        other => format!("{other:?}"),
+    };
+    let step = |op: &ipvs::Op| match op {
+        ipvs::Op::AddServer(..) => "+server".to_owned(),
+        ipvs::Op::DeleteServer(..) => "-server".to_owned(),
+        ipvs::Op::AddEndpoint(..) => "+endpoint".to_owned(),
+        ipvs::Op::DeleteEndpoint(..) => "-endpoint".to_owned(),
+        ipvs::Op::AddAddress(..) => "+address".to_owned(),
+        ipvs::Op::Filter(ops) => ops.iter().map(filter).collect::<Vec<_>>().join(", "),
+        other => format!("{other:?}"),
+    };
+    ipvs.apply(planner.plan(), &change).iter().map(step).collect::<Vec<_>>().join("; ")
+}
+
+#[test]
+fn changes_of_ipvs_are_as_small_as_they_can_be() {
+    for services in [10, 400] {
+        let check = |expected: &str, change: &dyn Fn(&mut Planner) -> PlanChange| {
+            assert_eq!(ipvs_steps(services, change), expected, "among {services} Services");
+        };
+        check("+endpoint; -endpoint", &|planner| planner.apply([slice(7, &[1, 2, 4])]));
+        check("+endpoint", &|planner| planner.apply([slice(7, &[1, 2, 3, 4])]));
+        check("-endpoint", &|planner| planner.apply([slice(7, &[2, 3])]));
+        // New connections are refused before anything else happens; the server stays for those there are.
+        check("-1 frontends, +1 frontends, +1 guarded; -endpoint; -endpoint; -endpoint", &|planner| {
+            planner.apply([slice(7, &[])])
+        });
+        check("+server; +endpoint; +endpoint; +1 frontends, +1 vips; +address", &|planner| {
+            planner.apply([service(1000), slice(1000, &[1, 2])])
+        });
+        check("", &|planner| planner.apply([slice(7, &[3, 2, 1])]));
+    }
+}
+
 #[test]
 fn a_change_of_iptables_writes_only_its_own_chains() {
     let mut planner = cluster(400);
@@ -104,4 +145,30 @@ fn a_program_of_nftables_reads_as_nft_prints_it() {
     ] {
         assert!(text.contains(line), "{line:?} is not in\n{text}");
     }
+}
+
+#[test]
+fn a_program_of_ipvs_reads_as_its_tools_print_it() {
+    let text = ipvs::render(cluster(1).plan(), &ipvs::Options::default()).to_string();
+    for line in [
+        "fl-ipvs0 10.96.0.0\n10.96.0.0:80/TCP rr \n  -> 10.244.0.1:8080 weight 1\n",
+        "table ip fairlead-ipvs {",
+        "elements = { 10.96.0.0 }",
+        "type filter hook prerouting priority -105; policy accept;",
+        "meta mark & 0xfe000000 == 0xf6000000 meta mark set meta mark & 0x00004000",
+    ] {
+        assert!(text.contains(line), "{line:?} is not in\n{text}");
+    }
+}
+
+#[test]
+fn a_trace_of_ipvs_says_which_server_sends_a_packet_where() {
+    let planner = cluster(1);
+    let program = ipvs::render(planner.plan(), &ipvs::Options::default());
+    let (src, dst) = ([10, 244, 0, 1].into(), [10, 96, 0, 0].into());
+    let from = fairlead_plan::Ingress::Interface("cni0".to_owned());
+    let packet = fairlead_plan::Packet { src, dst, port: 80, protocol: Protocol::Tcp, from };
+    let steps = ipvs::trace(&program, planner.plan().node(), &packet, 0, 1).steps();
+    let sent = "IPVS: the virtual server 10.96.0.0:80/TCP sends it to 10.244.0.2:8080";
+    assert_eq!(steps.last().map(String::as_str), Some(sent), "{steps:#?}");
 }

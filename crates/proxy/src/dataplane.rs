@@ -1,9 +1,9 @@
 //! What every mode can do: take a plan, follow its changes, say whether the kernel still holds it.
 
-use std::collections::BTreeMap;
-
-use fairlead_plan::{FrontendKey, Plan, PlanChange, PortKey};
+use std::collections::{BTreeMap, HashSet};
 use std::net::SocketAddr;
+
+use fairlead_plan::{Family, FrontendKey, Plan, PlanChange, PortKey};
 
 use crate::{Error, Mode};
 
@@ -22,10 +22,33 @@ pub trait Dataplane: Send {
     /// What in the kernel is not as it should be, in words. [`Dataplane::load`] mends it.
     fn drift(&mut self, plan: &Plan) -> Result<Option<String>, Error>;
 
+    /// Where processes of ours stand in for the endpoints of ports: to the kernel's memory of flows they are the endpoints.
+    fn stand_ins(&self) -> Option<HashSet<(PortKey, SocketAddr)>> {
+        None
+    }
+
+    /// How many rules there are and were written last, table by table, in modes that write rules one by one.
+    fn rules(&self) -> Vec<RulesWritten> {
+        Vec::new()
+    }
+
     /// What was counted since the rules were made. A mode that does not count has nothing.
     fn counters(&mut self, _plan: &Plan) -> Result<Counters, Error> {
         Ok(Counters::default())
     }
+}
+
+/// Rules of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RulesWritten {
+    /// Which table.
+    pub table: &'static str,
+    /// Of which family.
+    pub family: Family,
+    /// How many there are.
+    pub total: usize,
+    /// How many were written last.
+    pub written: usize,
 }
 
 /// What was counted.

@@ -10,11 +10,13 @@ use fairlead_kernel::nft::{self as kernel, Batch, Connection};
 use fairlead_plan::{Family, Plan, PlanChange};
 use fairlead_program::nft::{Known, Nft, Op, Options, Portals, clear};
 
-use crate::{Dataplane, Error, Mode};
+use crate::{Counters, Dataplane, Error, Mode};
+use counters::Tally;
 use ledger::Ledger;
 
-mod convert;
-mod ledger;
+pub(crate) mod convert;
+pub(crate) mod counters;
+pub(crate) mod ledger;
 
 /// The map in which the kernel remembers clients.
 const AFFINITY: &str = "affinity";
@@ -28,6 +30,9 @@ pub(crate) struct Nftables {
     options: Options,
     /// How often everything is counted although others changed only what is theirs, as far as one sees at a glance.
     thorough: Duration,
+    /// What was counted by elements that are gone.
+    tally: Tally,
+    tidied: Instant,
     held: Option<Held>,
 }
 
@@ -43,14 +48,15 @@ struct Held {
 impl Nftables {
     /// Opens the way to the kernel's nftables in this thread's network namespace.
     pub(crate) fn open(options: Options, thorough: Duration) -> Result<Nftables, Error> {
-        Ok(Nftables { connection: Connection::open()?, options, thorough, held: None })
-    }
-
-    /// Makes a batch of steps and counts what is there after it.
-    fn commit(&mut self, ops: &[Op], extra: impl FnOnce(&mut Batch)) -> Result<(), Error> {
-        let mut batch = convert::batch(ops);
-        extra(&mut batch);
-        Ok(self.connection.commit(batch, None)?)
+        let mut connection = Connection::open()?;
+        // Whoever may do nothing and undo it may do something.
+        let trial = kernel::Table::new(kernel::Family::Ip, "fairlead-trial");
+        let mut batch = Batch::new();
+        batch.add_table(&trial);
+        batch.delete_table(&trial);
+        connection.commit(batch, None).map_err(|error| Error::Missing(format!("nftables cannot be used: {error}")))?;
+        let (tally, tidied) = (Tally::default(), Instant::now());
+        Ok(Nftables { connection, options, thorough, tally, tidied, held: None })
     }
 
     /// What an earlier run left: numbers it gave out.
@@ -115,14 +121,17 @@ impl Nftables {
         (nft, program): (Nft, Vec<Op>),
         clients: &[(Family, Vec<kernel::Element>)],
     ) -> Result<(), Error> {
-        let families = plan.node().families.clone();
+        if let Some(held) = self.held.take() {
+            // Counting is not worth a failure: what is there may be in pieces.
+            let _ = self.tally.keep(&mut self.connection, &held.nft, plan);
+        }
         let mut ops = clear();
         ops.extend(program);
-        self.commit(&ops, |batch| {
-            for (family, elements) in clients.iter().filter(|(family, _)| families.contains(family)) {
-                batch.add_elements(&convert::table(*family), AFFINITY, elements);
-            }
-        })?;
+        let mut batch = convert::batch(&ops);
+        for (family, elements) in clients.iter().filter(|(family, _)| plan.node().families.contains(family)) {
+            batch.add_elements(&convert::table(*family), AFFINITY, elements);
+        }
+        self.connection.commit(batch, None)?;
         let mut ledger = Ledger::default();
         ledger.take(&ops);
         let generation = self.connection.generation()?;
@@ -144,6 +153,7 @@ impl Dataplane for Nftables {
 
     fn apply(&mut self, plan: &Plan, change: &PlanChange) -> Result<(), Error> {
         let Some(held) = &mut self.held else { return self.load(plan) };
+        let before = counters::numbers(&held.nft, change);
         let ops = held.nft.apply(plan, change);
         if ops.is_empty() {
             return Ok(());
@@ -157,7 +167,7 @@ impl Dataplane for Nftables {
         }
         held.ledger.take(&ops);
         held.generation = next(held.generation);
-        let done = self.commit(&ops, |_| {});
+        let done = self.tally.commit(&mut self.connection, convert::batch(&ops), &before);
         if done.is_err() {
             // What is in the kernel is no longer what we think.
             self.held = None;
@@ -165,7 +175,18 @@ impl Dataplane for Nftables {
         done
     }
 
+    fn counters(&mut self, plan: &Plan) -> Result<Counters, Error> {
+        match &self.held {
+            Some(held) => self.tally.counters(&mut self.connection, &held.nft, plan),
+            None => Ok(Counters::default()),
+        }
+    }
+
     fn drift(&mut self, plan: &Plan) -> Result<Option<String>, Error> {
+        if self.tidied.elapsed() >= self.thorough {
+            self.tidied = Instant::now();
+            self.tally.forget_gone(plan);
+        }
         let Some(held) = &self.held else { return Ok(Some("nothing was loaded".to_owned())) };
         let (expected, due) = (held.generation, held.counted.elapsed() >= self.thorough);
         let now = self.connection.generation()?;

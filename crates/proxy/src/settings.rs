@@ -1,10 +1,11 @@
 //! What a node proxy runs with. Names and defaults are kube-proxy's; where a default depends on the mode, it stands here.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use fairlead_plan::NodePortAddresses;
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net};
 
 /// How packets are made to go where they should.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,6 +106,23 @@ impl Default for Ipvs {
     }
 }
 
+/// What mode userspace runs with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Userspace {
+    /// Local ports it may take (`--proxy-port-range`); `None`: the kernel chooses.
+    pub ports: Option<RangeInclusive<u16>>,
+    /// How long an idle UDP flow is kept (`--udp-timeout`).
+    pub udp_idle: Duration,
+}
+
+impl Default for Userspace {
+    fn default() -> Userspace {
+        // kube-proxy had 250 ms, in which a name server that asks others often cannot answer. What bounds the flows here is
+        // their number, so they may be long.
+        Userspace { ports: None, udp_idle: Duration::from_secs(60) }
+    }
+}
+
 /// What a node proxy runs with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
@@ -112,13 +130,14 @@ pub struct Settings {
     pub mode: Option<Mode>,
     /// The name of the Node this is.
     pub node: String,
-    /// Its addresses, if the Node object is not to be asked (`--bind-address`).
+    /// Addresses that stand in the place of what the Node object says, each for its family (`--bind-address`); the family of
+    /// the first is the primary one. Of a family without one the Node object is asked.
     pub node_ips: Vec<IpAddr>,
     /// How packets of Pods are known.
     pub detection: Detection,
-    /// Where node ports are served; `None`: as is usual in the mode.
+    /// Where node ports are served; `None`: as is usual in the mode, see [`Settings::node_ports_in`].
     pub node_port_addresses: Option<NodePortAddresses>,
-    /// Whether mode iptables serves node ports on 127.0.0.0/8 too.
+    /// Whether mode iptables serves node ports on 127.0.0.0/8 too; see [`Settings::localhost_in`].
     pub localhost_node_ports: bool,
     /// Whether everything sent to a cluster IP gets the Node's address.
     pub masquerade_all: bool,
@@ -134,10 +153,51 @@ pub struct Settings {
     pub healthz: Option<SocketAddr>,
     /// Where `/metrics` and the like are.
     pub metrics: Option<SocketAddr>,
+    /// Whether a port of the two that cannot be bound is a reason to end.
+    pub bind_hard_fail: bool,
+    /// How unlikely the kernel ends us when memory runs out; `None` leaves it as it is.
+    pub oom_score_adj: Option<i16>,
     /// What the kernel's memory of flows is set to.
     pub conntrack: Conntrack,
     /// What mode IPVS runs with.
     pub ipvs: Ipvs,
+    /// What mode userspace runs with.
+    pub userspace: Userspace,
+}
+
+impl Settings {
+    /// Where node ports are served in a mode: as asked for, else on the primary addresses in mode nftables and on all in others.
+    pub fn node_ports_in(&self, mode: Mode) -> NodePortAddresses {
+        match (&self.node_port_addresses, mode) {
+            (Some(asked), _) => asked.clone(),
+            (None, Mode::Nftables) => NodePortAddresses::Primary,
+            (None, _) => NodePortAddresses::Ranges(Vec::new()),
+        }
+    }
+
+    /// Whether node ports are served on 127.0.0.0/8 in a mode: in mode iptables unless that is switched off or
+    /// [`Settings::node_port_addresses`] leave them out, in others only if those name loopback addresses, and in mode IPVS never.
+    pub fn localhost_in(&self, mode: Mode) -> bool {
+        let loopback = Ipv4Net::new_assert(Ipv4Addr::new(127, 0, 0, 0), 8);
+        let ranges: Vec<Ipv4Net> = match &self.node_port_addresses {
+            Some(NodePortAddresses::Primary) => return false,
+            Some(NodePortAddresses::Ranges(ranges)) => ranges.iter().filter_map(of_version_4).collect(),
+            None => Vec::new(),
+        };
+        if mode == Mode::Iptables {
+            let covered = |range: &Ipv4Net| range.contains(&loopback) || loopback.contains(range);
+            return self.localhost_node_ports && (ranges.is_empty() || ranges.iter().any(covered));
+        }
+        // IPVS sends nothing on that is from a loopback address.
+        mode != Mode::Ipvs && ranges.iter().any(|range| loopback.contains(range))
+    }
+}
+
+fn of_version_4(range: &IpNet) -> Option<Ipv4Net> {
+    match range {
+        IpNet::V4(range) => Some(*range),
+        IpNet::V6(_) => None,
+    }
 }
 
 impl Default for Settings {
@@ -156,8 +216,11 @@ impl Default for Settings {
             topology_keys: false,
             healthz: Some(SocketAddr::from(([0, 0, 0, 0], 10256))),
             metrics: Some(SocketAddr::from(([127, 0, 0, 1], 10249))),
+            bind_hard_fail: false,
+            oom_score_adj: Some(-999),
             conntrack: Conntrack::default(),
             ipvs: Ipvs::default(),
+            userspace: Userspace::default(),
         }
     }
 }

@@ -336,6 +336,10 @@ impl Dataplane for Userspace {
         self.rules.drift(plan)
     }
 
+    fn stand_ins(&self) -> Option<HashSet<(PortKey, SocketAddr)>> {
+        Some(self.portals.iter().map(|(key, portal)| (key.port.clone(), portal.at)).collect())
+    }
+
     /// What endpoints got and gave, all of it.
     fn counters(&mut self, _: &Plan) -> Result<Counters, Error> {
         let of = |port: &Arc<Port>| port.counts().into_iter().map(|(at, got)| ((port.key.clone(), at), got)).collect();

@@ -4,16 +4,24 @@
 use std::env;
 use std::path::PathBuf;
 
-/// Whether `test` can have the program `what`. If not, prints `skipped: TEST needs WHAT`; the test then returns.
+/// Whether `test` can have the program `what`, or be run by `root`. If not, prints `skipped: TEST needs WHAT`; the test then
+/// returns.
 ///
 /// # Panics
 /// If `FAIRLEAD_REQUIRE` lists `what`: then a skip is a failure.
 pub fn need(test: &str, what: &str) -> bool {
-    let found = program(what).is_some();
+    let found = if what == "root" { root() } else { program(what).is_some() };
     if !found {
         skip(test, what);
     }
     found
+}
+
+/// Whether this process may do everything.
+fn root() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = |line: &str| line.strip_prefix("Uid:")?.split_whitespace().nth(1).map(|id| id == "0");
+    status.lines().find_map(effective).unwrap_or(false)
 }
 
 /// Whether the long form of tests is asked for, with `./test --full`.

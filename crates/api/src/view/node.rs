@@ -51,6 +51,17 @@ pub struct NodeSpec {
     pub pod_cidrs: Vec<String>,
     /// Whether new Pods may come.
     pub unschedulable: bool,
+    /// What keeps Pods away.
+    #[serde(deserialize_with = "nullable")]
+    pub taints: Vec<Taint>,
+}
+
+/// Something that keeps Pods away from a Node.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Taint {
+    /// What it is.
+    pub key: String,
 }
 
 /// What a Node is.

@@ -5,5 +5,6 @@ mod house;
 mod leader;
 mod manifests;
 mod mirror;
+mod programmed;
 mod recorder;
 mod requests;

@@ -124,3 +124,22 @@ async fn retries_are_bounded_and_believe_the_server() {
     let other = retry(backoff, Error::is_transient, || cluster.get(&kinds::CONFIG_MAP, "default", "a")).await;
     assert!(other.expect_err("not found").is_not_found());
 }
+
+#[tokio::test]
+async fn another_url_than_the_kubeconfigs_is_used_with_its_credentials() {
+    let (_house, _cluster, dir) = crate::house::on_the_network().await;
+    let file = dir.path().join("kubeconfig");
+    let text = std::fs::read_to_string(&file).expect("a kubeconfig");
+    let line = text.lines().find(|line| line.trim_start().starts_with("server:")).expect("a server");
+    let url = line.split_once(':').expect("a value").1.trim().trim_matches('"').to_owned();
+    std::fs::write(&file, text.replace(&url, "https://127.0.0.1:1")).expect("a file");
+    let namespaces = fairlead_api::source::Selection::all(&fairlead_api::kinds::NAMESPACE);
+    let cluster = Cluster::connect_at(Some(&file), Some(&url)).await.expect("a way in");
+    assert!(!cluster.list(&namespaces).await.expect("a list").objects.is_empty());
+    let nowhere = Cluster::connect(Some(&file)).await.expect("a way in");
+    assert!(nowhere.list(&namespaces).await.is_err(), "the kubeconfig's own is wrong");
+    for wrong in ["", "127.0.0.1:6443", "/x", "ftp://a"] {
+        let error = Cluster::connect_at(None, Some(wrong)).await.expect_err(wrong).to_string();
+        assert!(error.contains("is no URL of an API server"), "{error}");
+    }
+}

@@ -176,6 +176,26 @@ flags! {
     /// How long a Node may be silent until it counts as not ready [default: 50s]
     #[arg(value_name = "DURATION")]
     node_monitor_grace_period: Option<Text>,
+    /// How Services are served on this machine: nftables, iptables, ipvs, userspace, auto or none [default: auto with up, none with server]
+    #[arg(value_name = "MODE")]
+    proxy_mode: Option<Text>,
+    /// The name of the Node this machine is [default: its host name]
+    #[arg(value_name = "NAME")]
+    hostname_override: Option<Text>,
+    /// Ranges of the addresses of Pods [default: 10.244.0.0/16,fd00:244::/48]
+    #[arg(value_name = "CIDR,...")]
+    #[serde(deserialize_with = "once")]
+    cluster_cidr: Option<Vec<Text>>,
+    /// Where node ports are served: ranges, or primary [default: primary in mode nftables, everywhere in others]
+    #[arg(value_name = "CIDR,...")]
+    #[serde(deserialize_with = "once")]
+    nodeport_addresses: Option<Vec<Text>>,
+    /// Where the proxy's /healthz is; empty: nowhere [default: 127.0.0.1:10256]
+    #[arg(value_name = "IP:PORT")]
+    healthz_bind_address: Option<Text>,
+    /// Where the proxy's /metrics is; empty: nowhere [default: 127.0.0.1:10249]
+    #[arg(value_name = "IP:PORT")]
+    metrics_bind_address: Option<Text>,
     /// Logs as text or json [default: text]
     #[arg(value_name = "FORMAT")]
     log_format: Option<Text>,

@@ -3,6 +3,7 @@
 
 mod api;
 mod controllers;
+mod dataplane;
 mod kubectl;
 
 use std::process::Command;

@@ -82,3 +82,26 @@ fn walk(attributes: Attributes<'_>, depth: usize) {
         }
     }
 }
+
+#[test]
+fn no_refusal_does_harm() {
+    let sent = {
+        let mut w = Writer::new();
+        w.begin(0x0a00, 0, 7, &[2, 0, 0, 0]);
+        w.nest(3, |w| w.u32_be(1, 1));
+        w.end();
+        w.as_bytes().to_vec()
+    };
+    let answer = |capped: u16| {
+        let mut w = Writer::new();
+        let mut head = (-22i32).to_ne_bytes().to_vec();
+        head.extend_from_slice(&sent[..16]);
+        w.begin(2, capped, 7, &head);
+        w.text(1, "why");
+        w.u32(2, 24);
+        w.end();
+        w.as_bytes().to_vec()
+    };
+    let good = [answer(0x100), answer(0)];
+    hostile::check(&[&good[0], &good[1]], |message| matches!(refusal("a test", &sent, message), Ok(Some(_))));
+}

@@ -1,5 +1,6 @@
 //! A change of the ruleset: any number of messages of which all take effect at once, or none.
 
+use std::borrow::Borrow;
 use std::iter::Peekable;
 
 use super::decode::HEADER;
@@ -12,6 +13,11 @@ const BATCH_END: u16 = 0x11;
 const ELEMENTS_LIMIT: usize = 60_000;
 /// Where the number of the generation stands in the first message.
 const GENERATION_AT: usize = 24;
+
+/// Where the flags stand in a message.
+const FLAGS_AT: usize = 6;
+/// How many bytes of deletions are echoed at most. What comes back is larger and must fit the socket's queue.
+const ECHOED_LIMIT: usize = 256 * 1024;
 
 /// A change that is being written. Objects are added in the order in which they need each other.
 #[derive(Debug)]
@@ -51,6 +57,11 @@ impl Batch {
     /// Makes a table; fine if it is there.
     pub fn add_table(&mut self, table: &Table) {
         self.put(table, kind::NEW_TABLE, flag::CREATE, |w| encode::table(w, table));
+    }
+
+    /// Makes a table that only this connection may change, and that is gone when the connection ends, however it does.
+    pub fn add_owned_table(&mut self, table: &Table) {
+        self.put(table, kind::NEW_TABLE, flag::CREATE, |w| encode::owned_table(w, table));
     }
 
     /// Deletes a table and all it holds; an error if it is not there.
@@ -122,7 +133,12 @@ impl Batch {
     }
 
     /// Adds elements, in as many messages as it takes; fine if the same are there.
-    pub fn add_elements<'a>(&mut self, table: &Table, set: &str, elements: impl IntoIterator<Item = &'a Element>) {
+    pub fn add_elements<E: Borrow<Element>>(
+        &mut self,
+        table: &Table,
+        set: &str,
+        elements: impl IntoIterator<Item = E>,
+    ) {
         let mut elements = elements.into_iter().peekable();
         while elements.peek().is_some() {
             self.put(table, kind::NEW_ELEMENT, flag::CREATE, |w| list(w, table, set, &mut elements, encode::element));
@@ -130,7 +146,12 @@ impl Batch {
     }
 
     /// Deletes elements by their keys; an error if one is not there.
-    pub fn delete_elements<'a>(&mut self, table: &Table, set: &str, elements: impl IntoIterator<Item = &'a Element>) {
+    pub fn delete_elements<E: Borrow<Element>>(
+        &mut self,
+        table: &Table,
+        set: &str,
+        elements: impl IntoIterator<Item = E>,
+    ) {
         let mut elements = elements.into_iter().peekable();
         while elements.peek().is_some() {
             self.put(table, kind::DEL_ELEMENT, 0, |w| list(w, table, set, &mut elements, encode::element_key));
@@ -159,6 +180,28 @@ impl Batch {
         });
     }
 
+    /// Has the kernel say what the elements of these sets counted that are deleted so far: see
+    /// [`super::Connection::commit_echoed`]. Too many at once would not fit its queue: then it says nothing, and this is false.
+    pub fn echo_deletions(&mut self, sets: &[&str]) -> bool {
+        let (mut at, mut places, mut length) = (0, Vec::new(), 0);
+        for one in Messages::new(self.writer.as_bytes()) {
+            let size = one.payload.len() + 16;
+            let name = one.attributes(HEADER).text(2).unwrap_or_default();
+            if one.kind == message(kind::DEL_ELEMENT) && sets.contains(&name.as_str()) {
+                places.push((at + FLAGS_AT, one.flags | flag::ECHO));
+                length += size;
+            }
+            at += size.next_multiple_of(4);
+        }
+        if length > ECHOED_LIMIT {
+            return false;
+        }
+        for (at, flags) in places {
+            self.writer.patch(at, &flags.to_ne_bytes());
+        }
+        true
+    }
+
     fn put(&mut self, table: &Table, kind: u16, flags: u16, fill: impl FnOnce(&mut Writer)) {
         // The first message asks for confirmation, which comes only after all of them took effect.
         let flags = if self.count == 1 { flags | flag::ACK } else { flags };
@@ -181,11 +224,11 @@ impl Batch {
 }
 
 /// One message's share of a list of elements.
-fn list<'a>(
+fn list<E: Borrow<Element>>(
     w: &mut Writer,
     table: &Table,
     set: &str,
-    elements: &mut Peekable<impl Iterator<Item = &'a Element>>,
+    elements: &mut Peekable<impl Iterator<Item = E>>,
     each: fn(&mut Writer, &Element),
 ) {
     w.text(1, &table.name);
@@ -194,7 +237,7 @@ fn list<'a>(
         let start = w.len();
         while w.len() - start < ELEMENTS_LIMIT {
             let Some(element) = elements.next() else { break };
-            each(w, element);
+            each(w, element.borrow());
         }
     });
 }

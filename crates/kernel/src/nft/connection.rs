@@ -39,6 +39,16 @@ impl Connection {
 
     /// Makes the change, whole or not at all. With a generation: only if nobody changed anything since.
     pub fn commit(&mut self, batch: Batch, generation: Option<u32>) -> Result<(), Error> {
+        self.commit_echoed(batch, generation, |_| {})
+    }
+
+    /// The same; `each` sees elements that were deleted, as they were then: see [`Batch::echo_deletions`].
+    pub fn commit_echoed(
+        &mut self,
+        batch: Batch,
+        generation: Option<u32>,
+        each: impl FnMut(Deleted),
+    ) -> Result<(), Error> {
         if batch.is_empty() {
             return Ok(());
         }
@@ -50,16 +60,17 @@ impl Connection {
             self.socket.next_sequence();
         }
         self.socket.send(&batch.writer)?;
-        self.outcome(&batch)
+        self.outcome(&batch, each)
     }
 
     /// Sending is synchronous: when it returns, every answer is there.
-    fn outcome(&mut self, batch: &Finished) -> Result<(), Error> {
+    fn outcome(&mut self, batch: &Finished, mut each: impl FnMut(Deleted)) -> Result<(), Error> {
         let (mut first_error, mut confirmed) = (None, false);
         let mut wait = true;
         while self.socket.receive(wait, |message| {
             let ours = message.sequence.wrapping_sub(batch.first) < batch.count;
             if message.kind != NLMSG_ERROR || !ours {
+                deleted(message).map(&mut each);
                 return;
             }
             match verdict(batch, message) {
@@ -164,6 +175,22 @@ impl Connection {
         let head = header(family.number(), 0);
         self.socket.dump(what, Request { kind: message(kind), flags: 0, header: &head, body }, parse)
     }
+}
+
+/// Elements that were deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deleted {
+    /// The family of their table.
+    pub family: Family,
+    /// Their set.
+    pub set: String,
+    /// What they were, and what they counted.
+    pub elements: Vec<Element>,
+}
+
+pub(super) fn deleted(one: &Message<'_>) -> Option<Deleted> {
+    let set = one.attributes(decode::HEADER).text(2).filter(|_| one.kind == message(kind::DEL_ELEMENT))?;
+    Some(Deleted { family: decode::family(one), set, elements: decode::elements(one) })
 }
 
 fn absent_is_empty<T>(found: Result<Vec<T>, Error>) -> Result<Vec<T>, Error> {

@@ -46,8 +46,17 @@ impl Family {
 }
 
 pub(super) fn table(w: &mut Writer, table: &Table) {
+    table_with(w, table, 0);
+}
+
+pub(super) fn owned_table(w: &mut Writer, table: &Table) {
+    const OWNER: u32 = 2;
+    table_with(w, table, OWNER);
+}
+
+fn table_with(w: &mut Writer, table: &Table, flags: u32) {
     w.text(1, &table.name);
-    w.u32_be(2, 0);
+    w.u32_be(2, flags);
     put_userdata(w, 6, &userdata::comment(table.comment.as_deref()));
 }
 

@@ -4,7 +4,9 @@
 mod decode;
 mod encode;
 
-pub(super) use decode::{counter as read_counter, decode, verdict as read_verdict};
+pub(super) use decode::{
+    counter as read_counter, decode, verdict as read_verdict, verdict_parts as read_verdict_parts,
+};
 pub(super) use encode::{count, encode, millis, verdict};
 
 use std::time::Duration;

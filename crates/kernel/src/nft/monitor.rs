@@ -80,7 +80,7 @@ impl AsFd for Monitor {
     }
 }
 
-fn event(message: &Message<'_>) -> Option<Event> {
+pub(super) fn event(message: &Message<'_>) -> Option<Event> {
     if message.kind >> 8 != SUBSYSTEM {
         return None;
     }

@@ -28,7 +28,7 @@ fn tuple(source: [u8; 4], source_port: u16, destination: [u8; 4], destination_po
 fn a_translated_flow_shows_both_of_its_sides() {
     in_namespace("a_translated_flow_shows_both_of_its_sides", || {
         track(&[4000]);
-        let found = Conntrack::open().unwrap().entries(Filter { protocol: Some(17), zone: None }).unwrap();
+        let found = Conntrack::open().unwrap().entries(Filter { protocol: Some(17), ..Filter::default() }).unwrap();
         let [entry] = &found[..] else { panic!("{found:?}") };
         assert_eq!(entry.original, tuple([127, 0, 0, 1], 4000, [10, 96, 0, 10], 53));
         assert_eq!(entry.reply, tuple([127, 0, 0, 1], 5353, [127, 0, 0, 1], 4000));
@@ -73,7 +73,8 @@ fn a_filter_leaves_other_protocols_and_zones_out() {
             &["-I", "-p", "udp", "-s", "fd00::1", "-d", "fd00::2", "--sport", "1", "--dport", "2", "-t", "60"],
         );
         let mut conntrack = Conntrack::open().unwrap();
-        let mut count = |protocol, zone| conntrack.entries(Filter { protocol, zone }).unwrap().len();
+        let mut count =
+            |protocol, zone| conntrack.entries(Filter { protocol, zone, ..Filter::default() }).unwrap().len();
         assert_eq!(count(Some(6), None), 1);
         assert_eq!(count(Some(17), None), 4);
         assert_eq!(count(Some(17), Some(7)), 1);
@@ -88,7 +89,7 @@ fn one_flow_is_forgotten_and_the_others_stay() {
     in_namespace("one_flow_is_forgotten_and_the_others_stay", || {
         track(&[4000, 4001, 4002]);
         let mut conntrack = Conntrack::open().unwrap();
-        let filter = Filter { protocol: Some(17), zone: None };
+        let filter = Filter { protocol: Some(17), ..Filter::default() };
         let mut flows = conntrack.entries(filter).unwrap();
         flows.sort_by_key(|entry| entry.original.source_port);
         assert!(conntrack.delete(&flows[1]).unwrap());
@@ -99,5 +100,42 @@ fn one_flow_is_forgotten_and_the_others_stay() {
             conntrack.entries(filter).unwrap().iter().map(|entry| entry.original.source_port).collect();
         left.sort_unstable();
         assert_eq!(left, [4000, 4002]);
+    });
+}
+
+#[test]
+fn a_filter_takes_one_destination_or_one_who_answers() {
+    in_namespace("a_filter_takes_one_destination_or_one_who_answers", || {
+        track(&[4000, 4001]);
+        let other = UdpSocket::bind("127.0.0.1:4002").unwrap();
+        other.send_to(b"x", "10.96.0.11:53").unwrap();
+        other.send_to(b"x", "127.0.0.1:5353").unwrap();
+        let mut conntrack = Conntrack::open().unwrap();
+        let mut check = |filter: Filter, expected: usize| {
+            let filter = Filter { protocol: Some(17), ..filter };
+            assert_eq!(conntrack.entries(filter).unwrap().len(), expected, "{filter:?}");
+        };
+        let (service, endpoint) = (Some([10, 96, 0, 10].into()), Some([127, 0, 0, 1].into()));
+        let any = Filter::default();
+        check(any, 4);
+        check(Filter { ipv6: Some(false), ..any }, 4);
+        check(Filter { ipv6: Some(true), ..any }, 0);
+        check(Filter { destination: service, ..any }, 2);
+        check(Filter { destination: service, destination_port: Some(54), ..any }, 0);
+        check(Filter { destination_port: Some(53), ..any }, 3);
+        check(Filter { answers_from: endpoint, ..any }, 3);
+        check(Filter { answers_from: endpoint, answers_from_port: Some(5353), ..any }, 3);
+        check(Filter { answers_from_port: Some(53), ..any }, 1);
+        check(Filter { destination: service, answers_from: service, ..any }, 0);
+
+        for port in ["53", "54"] {
+            let flow = ["-s", "fd00::1", "-d", "fd00::2", "--sport", "1", "--dport", port, "-t", "60"];
+            tool("conntrack", &[&["-I", "-p", "udp"], &flow[..]].concat());
+        }
+        let one = Some("fd00::2".parse().unwrap());
+        check(Filter { destination: one, ..any }, 2);
+        check(Filter { destination: one, destination_port: Some(53), ..any }, 1);
+        check(Filter { answers_from: one, answers_from_port: Some(54), ..any }, 1);
+        check(Filter { destination: Some("fd00::3".parse().unwrap()), ..any }, 0);
     });
 }

@@ -11,3 +11,4 @@ mod netns;
 mod nft;
 mod relay;
 mod sysctl;
+mod trace;

@@ -7,13 +7,15 @@ use fairlead_plan::{Family, Protocol, RejectWith};
 use ipnet::IpNet;
 use thiserror::Error;
 
-/// A table.
+/// A table. The order is that in which they are written, one after the other: a packet in between must meet a translation or a
+/// refusal. A refusal looks at addresses that are not translated, so a new translation makes it idle; but what meets neither
+/// is remembered by the kernel as a connection past the Service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TableName {
-    /// Accepts, drops and refuses.
-    Filter,
     /// Translates addresses; sees the first packet of each connection.
     Nat,
+    /// Accepts, drops and refuses.
+    Filter,
 }
 
 /// A chain the kernel has.

@@ -65,17 +65,35 @@ impl Batch {
 
     /// The chain that sends packets to one of so many slots. A rule that may draw in vain has a chain of its own, to which
     /// that goes as often as it takes: each rule that uses a map makes every change of the map a little slower.
+    ///
+    /// A packet between two lookups may meet a pool that has just become smaller, and draw a slot that is gone: it takes the
+    /// first one, which every pool has. If even that is gone, it is dropped, and the client's next try sees the new state: a
+    /// packet that goes its way untranslated would leave a connection behind that never will be.
     fn add_balance(&mut self, place: Place, size: u32, once: Rule) -> String {
         let name = place.chain("lb", size);
+        let last = match size {
+            1 => Verdict::Drop,
+            _ => Verdict::Goto(place.chain("lb", 1).into()),
+        };
+        let last = Rule { exprs: vec![Expr::Verdict(last)], comment: "" };
         let tries = code::tries(size);
         if tries.len() == 1 {
-            self.add_chain(&name, vec![once]);
+            self.add_chain(&name, vec![once, last]);
             return name;
         }
-        let try_chain = |size| place.chain(if code::tries(size).len() == 1 { "lb" } else { "lb-once" }, size);
+        let try_chain = |size| place.chain("lb-once", size);
         self.add_chain(&try_chain(size), vec![once]);
-        let jump = |size| Rule { exprs: vec![Expr::Verdict(Verdict::Jump(try_chain(size).into()))], comment: "" };
-        self.add_chain(&name, tries.into_iter().map(jump).collect());
+        let jump = |size| {
+            // Exact sizes have no chain that draws just once: whoever draws in vain there is done.
+            let exact = code::tries(size).len() == 1;
+            let to = if exact {
+                Verdict::Goto(place.chain("lb", size).into())
+            } else {
+                Verdict::Jump(try_chain(size).into())
+            };
+            Rule { exprs: vec![Expr::Verdict(to)], comment: "" }
+        };
+        self.add_chain(&name, tries.into_iter().map(jump).chain([last]).collect());
         name
     }
 

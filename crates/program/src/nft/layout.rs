@@ -23,9 +23,9 @@ use super::model::{Base, Chain, ChainType, Element, Hook, Rule, Verdict};
 use super::rules::{KEY, NUMBER, Place, Rules, Via, bits, go, rule};
 
 /// Before addresses are translated, after connections are known.
-const BEFORE_NAT: i32 = -110;
+pub(crate) const BEFORE_NAT: i32 = -110;
 const DSTNAT: i32 = -100;
-const SRCNAT: i32 = 100;
+pub(crate) const SRCNAT: i32 = 100;
 
 /// What decides how chains look, beside the Node.
 #[derive(Debug, Clone, Copy)]
@@ -44,7 +44,9 @@ pub(crate) fn chains(node: &Node, family: Family, setup: Setup) -> Vec<Chain> {
     for (scope, [name, marked]) in
         [(Scope::Cluster, ["spread", "mark"]), (Scope::Local, ["spread-local", "mark-local"])]
     {
-        chains.push(chain(name, Via::ALL.map(|via| spread(via, scope)).into()));
+        let mut rules: Vec<Rule> = Via::ALL.map(|via| spread(via, scope)).into();
+        rules.push(rule("", [Expr::Verdict(Verdict::Drop)]));
+        chains.push(chain(name, rules));
         chains.push(chain(marked, vec![layout.mark(name)]));
     }
     chains.extend(Place::ALL.map(|place| chain(place.overflow(), layout.rules.overflow(place))));
@@ -79,10 +81,10 @@ pub(crate) fn elements(node: &Node, family: Family) -> Vec<(&'static str, Vec<El
 }
 
 /// Chains with rules that depend on the Node.
-struct Layout<'a> {
-    node: &'a Node,
-    rules: Rules,
-    setup: Setup,
+pub(crate) struct Layout<'a> {
+    pub(crate) node: &'a Node,
+    pub(crate) rules: Rules,
+    pub(crate) setup: Setup,
 }
 
 impl Layout<'_> {
@@ -114,7 +116,7 @@ impl Layout<'_> {
     }
 
     /// Node ports on loopback addresses make the kernel route them: what comes from elsewhere must not profit.
-    fn loopback(&self) -> Option<Rule> {
+    pub(crate) fn loopback(&self) -> Option<Rule> {
         let opened = match self.node.node_ports(self.rules.family) {
             NodePorts::All { loopback } => loopback,
             NodePorts::Only(only) => only.iter().any(|net| net.addr().is_loopback()),
@@ -151,7 +153,7 @@ impl Layout<'_> {
     }
 
     /// Goes on only if node ports are served on the packet's destination.
-    fn serves_node_ports(&self) -> Vec<Expr> {
+    pub(crate) fn serves_node_ports(&self) -> Vec<Expr> {
         match self.node.node_ports(self.rules.family) {
             NodePorts::Only(_) => self.rules.is_in(End::Destination, "nodeport-ips").into(),
             NodePorts::All { loopback } => {
@@ -164,7 +166,7 @@ impl Layout<'_> {
         }
     }
 
-    fn guard(&self, via: Via) -> Vec<Rule> {
+    pub(crate) fn guard(&self, via: Via) -> Vec<Rule> {
         let mut rules = Vec::new();
         if via == Via::Address {
             let mut exprs = self.rules.value(via, via.guarded());
@@ -205,7 +207,7 @@ impl Layout<'_> {
     }
 
     /// Which packets come from where: the first that matches counts, and the last always does.
-    fn sources(&self) -> Vec<(Vec<Expr>, Source)> {
+    pub(crate) fn sources(&self) -> Vec<(Vec<Expr>, Source)> {
         let from_node = self.rules.is_local(End::Source, CmpOp::Equal).to_vec();
         let mut sources = self.pods();
         sources.extend([(from_node, Source::Node), (Vec::new(), Source::Outside)]);
@@ -263,11 +265,11 @@ impl Layout<'_> {
     }
 }
 
-fn chain(name: &'static str, rules: Vec<Rule>) -> Chain {
+pub(crate) fn chain(name: &'static str, rules: Vec<Rule>) -> Chain {
     Chain { name: name.into(), base: None, rules }
 }
 
-fn reject() -> Vec<Rule> {
+pub(crate) fn reject() -> Vec<Rule> {
     let tcp = Expr::Cmp { sreg: KEY, op: CmpOp::Equal, data: Key::new().proto(6) };
     vec![
         rule("", [Expr::Meta { key: MetaKey::L4proto, dreg: KEY }, tcp, Expr::Reject(Reject::TcpReset)]),
@@ -275,7 +277,7 @@ fn reject() -> Vec<Rule> {
     ]
 }
 
-fn first_packets(chain: &'static str) -> Rule {
+pub(crate) fn first_packets(chain: &'static str) -> Rule {
     rule("", flag(CtKey::State, CT_NEW).into_iter().chain([go(chain)]))
 }
 
@@ -307,13 +309,13 @@ fn interface_prefix(prefix: &str) -> Vec<Expr> {
 }
 
 /// The ranges of a family as elements that do not overlap.
-fn ranges(ranges: &[IpNet], family: Family) -> Vec<Element> {
+pub(crate) fn ranges(ranges: &[IpNet], family: Family) -> Vec<Element> {
     let ours: Vec<IpNet> = ranges.iter().copied().filter(|range| family_of(range.addr()) == family).collect();
     let ends = |range: &IpNet| Element::range(Key::new().ip(range.network()), Key::new().ip(range.broadcast()));
     IpNet::aggregate(&ours).iter().map(ends).collect()
 }
 
-fn refusal_elements() -> Vec<Element> {
+pub(crate) fn refusal_elements() -> Vec<Element> {
     let mut elements = vec![Element::verdict(Key::new().number(0), Verdict::Accept)];
     for source in Source::ALL {
         let key = |refusal: Refusal| Key::new().number(refusal.bits(source));
@@ -333,7 +335,7 @@ pub(crate) fn actions(source: Source) -> &'static str {
     }
 }
 
-fn name(source: Source) -> &'static str {
+pub(crate) fn name(source: Source) -> &'static str {
     match source {
         Source::Pod => "from a Pod",
         Source::OtherPod => "from a Pod of another Node",

@@ -1,6 +1,6 @@
 //! Numbers for ports of Services and what their pools look like in the program, for one family.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::IpAddr;
 
 use fairlead_plan::{Endpoint, Pool, PoolKey, PortKey, Scope};
@@ -53,14 +53,16 @@ impl Ports {
         self.ports.get(port).map_or(0, |port| port.number)
     }
 
-    /// Gives a port the number it had, if that is free, and its endpoints those they had. `end` is beyond all numbers.
-    pub(crate) fn reserve(&mut self, key: &PortKey, number: u32, members: &[(u32, Place)], end: u32) {
-        if self.ports.contains_key(key) || number >= end || !self.numbers.take_this(number) {
+    /// Gives a port the number it had, which nobody else may have, and its endpoints those they had.
+    pub(crate) fn reserve(&mut self, key: &PortKey, number: u32, members: &[(u32, Place)]) {
+        if self.ports.contains_key(key) || !self.numbers.begin_after(number) {
             return;
         }
         let mut port = Port { number, ..Port::default() };
+        let mut taken = BTreeSet::new();
         for (index, place) in members {
-            if *index < end && !port.members.known.contains_key(place) && port.members.numbers.take_this(*index) {
+            let free = !port.members.known.contains_key(place) && taken.insert(*index);
+            if free && port.members.numbers.begin_after(*index) {
                 port.members.known.insert(*place, (*index, 0));
             }
         }
@@ -275,39 +277,39 @@ fn number(number: u32) -> Key {
     Key::new().number(number)
 }
 
-/// Numbers from 1 on: the lowest that is free is the next.
+/// Numbers from 1 on. What the kernel remembers of clients names them, so a number that is given back rests for long before
+/// somebody else gets it.
 #[derive(Debug, Default)]
 struct Numbers {
     last: u32,
-    free: BTreeSet<u32>,
+    resting: VecDeque<u32>,
 }
+
+/// So many numbers rest.
+const RESTING: usize = 1 << 16;
+/// Numbers beyond this one are not taken over from an earlier run: there must be room for new ones.
+const TAKEN_OVER: u32 = MAX_PORT / 2;
 
 impl Numbers {
     /// A free number; 0 if all are taken.
     fn take(&mut self) -> u32 {
-        if let Some(free) = self.free.pop_first() {
-            return free;
-        }
-        if self.last == MAX_PORT {
-            return 0;
+        let exhausted = self.last == MAX_PORT;
+        if self.resting.len() > RESTING || exhausted {
+            return self.resting.pop_front().unwrap_or(0);
         }
         self.last += 1;
         self.last
     }
 
-    /// Takes a certain number; whether it was free.
-    fn take_this(&mut self, number: u32) -> bool {
-        if number > self.last {
-            self.free.extend(self.last + 1..number);
-            self.last = number;
-            return true;
-        }
-        self.free.remove(&number)
+    /// Gives out only numbers beyond this one, which an earlier run gave out; whether that can be.
+    fn begin_after(&mut self, number: u32) -> bool {
+        self.last = self.last.max(if number <= TAKEN_OVER { number } else { 0 });
+        (1..=TAKEN_OVER).contains(&number)
     }
 
     fn give_back(&mut self, number: u32) {
         if number != 0 {
-            self.free.insert(number);
+            self.resting.push_back(number);
         }
     }
 }

@@ -225,7 +225,11 @@ impl Printer<'_> {
 
     fn cmp(&mut self, sreg: Reg, op: CmpOp, data: &Key) {
         let left = self.text(sreg);
-        let not = if op == CmpOp::NotEqual { "!= " } else { "" };
+        let not = match op {
+            CmpOp::NotEqual => "!= ",
+            CmpOp::Equal if left.contains(" & ") => "== ",
+            CmpOp::Equal => "",
+        };
         let right = match left.as_str() {
             "ct state" => return self.say("ct state new"),
             "ct status" => return self.say("ct status dnat"),

@@ -216,7 +216,7 @@ impl Rules {
             exprs.extend([load_from("members", POOL, KEY), self.dnat()]);
             rule("", exprs)
         });
-        tries.into()
+        tries.into_iter().chain([rule("", [Expr::Verdict(Verdict::Drop)])]).collect()
     }
 
     /// Loads the number of the port and the client, which is the key of what is remembered, and the number of the pool.

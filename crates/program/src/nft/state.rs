@@ -6,8 +6,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use fairlead_plan::{
-    Action, Delta, Endpoint, Family, Frontend, FrontendKey, Node, Plan, PlanChange, Pool, PoolKey, Protocol, Scope,
-    family_of,
+    Action, Delta, Endpoint, Family, Frontend, FrontendKey, Node, Plan, PlanChange, Pool, PoolKey, PortKey, Protocol,
+    Scope, family_of,
 };
 use ipnet::IpNet;
 
@@ -121,6 +121,16 @@ impl Known {
     }
 }
 
+/// Maps whose elements count: each new connection is one packet of one of them.
+pub const COUNTED: [&str; 2] = ["endpoints", "members"];
+
+/// Which port's connections to which endpoint an element of such a map counts: the port by its number.
+pub fn counted(key: &[u8], value: &[u8]) -> Option<(u32, SocketAddr)> {
+    let pool = key.first_chunk().copied().map(u32::from_ne_bytes)?;
+    let (ip, port) = code::read_endpoint(value)?;
+    Some((pool & code::PORT, SocketAddr::new(ip, port)))
+}
+
 /// The steps that remove whatever is there of ours. Before those of [`Nft::new`], in one batch, they put a program in the place
 /// of another without a gap.
 pub fn clear() -> Vec<Op> {
@@ -161,6 +171,12 @@ impl Nft {
             self.build(*family, plan, known.get(family), &mut ops);
         }
         (self, ops)
+    }
+
+    /// The number of a port in the maps, if it has endpoints: see [`counted`].
+    pub fn number(&self, port: &PortKey) -> Option<u32> {
+        let state = self.families.get(&port.family)?;
+        Some(state.ports.number(port)).filter(|number| *number != 0)
     }
 
     /// Where pools are served. Before [`Nft::apply`] it must have those that are new.
@@ -262,14 +278,16 @@ fn change_layout(
 impl State {
     /// Gives ports the numbers they had.
     fn reserve(&mut self, family: Family, plan: &Plan, known: &Known) {
-        // What the kernel says may be anything: numbers far beyond what is needed are not taken over.
-        let end = u32::try_from(known.frontends.len() * 4).unwrap_or(u32::MAX).saturating_add(1 << 10).min(code::PORT);
+        // What the kernel says may be anything: two ports with one number are not both taken over.
+        let mut owners: HashMap<u32, &PortKey> = HashMap::new();
         for frontend in plan.frontends().filter(|frontend| frontend.key.family() == family) {
             let number = known.frontends.get(&code::frontend_key(&frontend.key));
             let forwards = code::forwards(&frontend.actions);
             if let Some(number) = number.filter(|_| forwards) {
-                let members = known.members.get(number).map_or(&[][..], Vec::as_slice);
-                self.ports.reserve(&frontend.port, *number, members, end);
+                if *owners.entry(*number).or_insert(&frontend.port) == &frontend.port {
+                    let members = known.members.get(number).map_or(&[][..], Vec::as_slice);
+                    self.ports.reserve(&frontend.port, *number, members);
+                }
             }
         }
     }

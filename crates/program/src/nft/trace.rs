@@ -76,6 +76,19 @@ pub fn trace(
     memory: &mut Memory,
     draw: &mut dyn FnMut(u32) -> u32,
 ) -> Trace {
+    trace_between(program, node, packet, mark, memory, draw, &mut |_| None)
+}
+
+/// The same where something else sends packets on, by their mark, behind the first of their hooks: mode IPVS.
+pub(crate) fn trace_between(
+    program: &Program,
+    node: &Node,
+    packet: &Packet,
+    mark: u32,
+    memory: &mut Memory,
+    draw: &mut dyn FnMut(u32) -> u32,
+    between: &mut dyn FnMut(u32) -> Option<SocketAddr>,
+) -> Trace {
     let nothing = Fate::Passes { dnat: None, snat: false };
     let mut trace = Trace { fate: nothing, mark, remembered: None, drawn_from: Vec::new(), steps: Vec::new() };
     let family = family_of(packet.dst);
@@ -88,12 +101,13 @@ pub fn trace(
         draw,
         dst: (packet.dst, packet.port),
         dnat: false,
+        sent_on: false,
         snat: false,
         registers: [0; 64],
         trace: &mut trace,
     };
-    let refused = machine.run();
-    let dnat = machine.dnat.then(|| SocketAddr::new(machine.dst.0, machine.dst.1));
+    let refused = machine.run(between);
+    let dnat = (machine.dnat || machine.sent_on).then(|| SocketAddr::new(machine.dst.0, machine.dst.1));
     let snat = machine.snat;
     trace.fate = refused.unwrap_or(Fate::Passes { dnat, snat });
     trace
@@ -144,6 +158,8 @@ struct Machine<'a> {
     draw: &'a mut dyn FnMut(u32) -> u32,
     dst: (IpAddr, u16),
     dnat: bool,
+    /// By something else, of which the connection does not tell.
+    sent_on: bool,
     snat: bool,
     registers: [u8; 64],
     trace: &'a mut Trace,
@@ -151,10 +167,17 @@ struct Machine<'a> {
 
 impl<'a> Machine<'a> {
     /// All hooks the packet passes.
-    fn run(&mut self) -> Option<Fate> {
+    fn run(&mut self, between: &mut dyn FnMut(u32) -> Option<SocketAddr>) -> Option<Fate> {
         let first = if self.packet.from == Ingress::Output { Hook::Output } else { Hook::Prerouting };
         if let Some(fate) = self.pass(first) {
             return Some(fate);
+        }
+        if let Some(to) = between(self.trace.mark) {
+            (self.dst, self.sent_on) = ((to.ip(), to.port()), true);
+            // What is sent on leaves like a packet of the machine's own.
+            if let Some(fate) = (!self.node.has(to.ip())).then(|| self.pass(Hook::Output)).flatten() {
+                return Some(fate);
+            }
         }
         // What comes in for the Node itself is delivered, and does not go out.
         let delivered = first == Hook::Prerouting && self.node.has(self.dst.0);

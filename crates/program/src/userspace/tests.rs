@@ -70,11 +70,43 @@ fn a_client_stays_until_its_time_is_over_or_its_endpoint_is() {
     let stays = pool(&[1, 1, 1], Some(10));
     balancer.set(&stays);
     let pick = |balancer: &mut Balancer, now| balancer.pick(&stays.key, client(1), &[], now).map(last);
-    assert_eq!(pick(&mut balancer, 0), Some(0));
-    assert_eq!(pick(&mut balancer, 9), Some(0));
+    let first = pick(&mut balancer, 0);
+    assert!(first.is_some());
     // Each new connection counts anew.
-    assert_eq!(pick(&mut balancer, 18), Some(0));
-    assert_eq!(pick(&mut balancer, 28), Some(1));
-    balancer.set(&pool(&[1, 0, 1], Some(10)));
-    assert_eq!(pick(&mut balancer, 29), Some(2));
+    assert_eq!([9, 18].map(|now| pick(&mut balancer, now)), [first, first]);
+    let gone = first.expect("it was just there");
+    let weights = [0, 1, 2].map(|at| u8::from(at != gone));
+    balancer.set(&pool(&weights, Some(10)));
+    assert!(pick(&mut balancer, 19).is_some_and(|now| now != gone));
+}
+
+/// Where 20 clients that stay go when they come in their order at a time.
+fn newcomers(balancer: &mut Balancer, pool: &Arc<Pool>, now: u64) -> Vec<u8> {
+    (0..20).filter_map(|at| balancer.pick(&pool.key, client(at), &[], now)).map(last).collect()
+}
+
+#[test]
+fn clients_whose_time_is_over_and_who_come_in_the_same_order_do_not_all_go_where_they_were() {
+    let mut balancer = Balancer::default();
+    let stays = pool(&[1, 1, 1, 1], Some(10));
+    balancer.set(&stays);
+    let first = newcomers(&mut balancer, &stays, 0);
+    assert_eq!(first, newcomers(&mut balancer, &stays, 9));
+    let then = newcomers(&mut balancer, &stays, 100);
+    let same = first.iter().zip(&then).filter(|(first, then)| first == then).count();
+    assert!((1..15).contains(&same), "{first:?} {then:?}");
+}
+
+#[test]
+fn endpoints_get_as_many_clients_that_stay_as_their_weight_says() {
+    let mut balancer = Balancer::default();
+    let stays = pool(&[1, 2, 3], Some(10));
+    balancer.set(&stays);
+    let mut counts = [0_i32; 3];
+    for round in 0..300 {
+        newcomers(&mut balancer, &stays, 100 * round).iter().for_each(|at| counts[usize::from(*at)] += 1);
+    }
+    for (count, weight) in counts.iter().zip(1..) {
+        assert!((count - 1000 * weight).abs() < 150, "{counts:?}");
+    }
 }

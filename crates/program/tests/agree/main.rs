@@ -1,6 +1,7 @@
 //! Every program does to every packet what `plan::decide` says: plans and packets at random, after changes at random.
 
 mod iptables;
+mod ipvs;
 mod nft;
 mod userspace;
 

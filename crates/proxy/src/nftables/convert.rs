@@ -8,12 +8,18 @@ use fairlead_program::nft::{self as program, Op};
 
 /// Puts steps into a batch.
 pub(crate) fn batch(ops: &[Op]) -> kernel::Batch {
+    batch_for(program::TABLE, ops)
+}
+
+/// The same for tables of another name.
+pub(crate) fn batch_for(name: &str, ops: &[Op]) -> kernel::Batch {
     let mut batch = kernel::Batch::new();
-    ops.iter().for_each(|op| add(&mut batch, op));
+    ops.iter().for_each(|op| add(&mut batch, name, op));
     batch
 }
 
-fn add(batch: &mut kernel::Batch, op: &Op) {
+fn add(batch: &mut kernel::Batch, name: &str, op: &Op) {
+    let table = |family: Family| table_named(name, family);
     match op {
         Op::AddTable(family) => batch.add_table(&table(*family)),
         Op::DeleteTable(family) => batch.delete_table(&table(*family)),
@@ -22,13 +28,17 @@ fn add(batch: &mut kernel::Batch, op: &Op) {
         Op::AddRule(family, chain, it) => batch.add_rule(&table(*family), &rule(*family, chain, it)),
         Op::FlushChain(family, name) => batch.flush_chain(&table(*family), name),
         Op::DeleteChain(family, name) => batch.delete_chain(&table(*family), name),
-        Op::AddElements(family, set, it) => batch.add_elements(&table(*family), set, &elements(set, it)),
-        Op::DeleteElements(family, set, it) => batch.delete_elements(&table(*family), set, &elements(set, it)),
+        Op::AddElements(family, set, it) => batch.add_elements(&table(*family), set, elements(set, it)),
+        Op::DeleteElements(family, set, it) => batch.delete_elements(&table(*family), set, elements(set, it)),
     }
 }
 
 pub(crate) fn table(family: Family) -> kernel::Table {
-    kernel::Table::new(family_of(family), program::TABLE)
+    table_named(program::TABLE, family)
+}
+
+pub(crate) fn table_named(name: &str, family: Family) -> kernel::Table {
+    kernel::Table::new(family_of(family), name)
 }
 
 fn family_of(family: Family) -> kernel::Family {
@@ -89,9 +99,10 @@ fn rule(family: Family, chain: &str, rule: &program::Rule) -> kernel::Rule {
     kernel::Rule { chain: chain.to_owned(), exprs, comment: comment(rule.comment) }
 }
 
-fn elements(set: &str, elements: &[program::Element]) -> Vec<kernel::Element> {
+/// One by one: all of them at once would be as much memory again.
+fn elements<'a>(set: &str, elements: &'a [program::Element]) -> impl Iterator<Item = kernel::Element> + use<'a> {
     let whole = program::is_concatenation_of_ranges(set);
-    elements.iter().flat_map(|it| element(it, whole)).collect()
+    elements.iter().flat_map(move |it| element(it, whole))
 }
 
 fn key(key: &program::Key) -> kernel::Key {

@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 
 use fairlead_kernel::nft::Connection;
 use fairlead_plan::Family;
-use fairlead_program::nft::Op;
+use fairlead_program::nft::{Op, TABLE};
 
 use super::{AFFINITY, convert};
 use crate::Error;
 
 /// What must be there.
-#[derive(Debug, Default)]
-pub(super) struct Ledger {
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    name: &'static str,
     tables: BTreeMap<Family, Counts>,
 }
 
@@ -24,9 +25,21 @@ struct Counts {
     elements: BTreeMap<&'static str, usize>,
 }
 
+/// Of the tables of mode nftables.
+impl Default for Ledger {
+    fn default() -> Ledger {
+        Ledger::named(TABLE)
+    }
+}
+
 impl Ledger {
+    /// Of tables of a name.
+    pub(crate) fn named(name: &'static str) -> Ledger {
+        Ledger { name, tables: BTreeMap::new() }
+    }
+
     /// Counts steps.
-    pub(super) fn take(&mut self, ops: &[Op]) {
+    pub(crate) fn take(&mut self, ops: &[Op]) {
         ops.iter().for_each(|op| self.count(op));
     }
 
@@ -62,9 +75,9 @@ impl Ledger {
     }
 
     /// What the kernel has otherwise. Elements, of which there may be many, only when asked to be thorough.
-    pub(super) fn compare(&self, connection: &mut Connection, thorough: bool) -> Result<Option<String>, Error> {
+    pub(crate) fn compare(&self, connection: &mut Connection, thorough: bool) -> Result<Option<String>, Error> {
         for (family, counts) in &self.tables {
-            let table = convert::table(*family);
+            let table = convert::table_named(self.name, *family);
             let mut rules: BTreeMap<String, usize> =
                 connection.chains(&table)?.into_iter().map(|chain| (chain.value.name, 0)).collect();
             for rule in connection.rules(&table)? {

@@ -1,6 +1,7 @@
 //! Where connections of a port go: whose turn it is, what each endpoint got, and which endpoints would lead back here.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -18,7 +19,7 @@ pub(crate) struct Port {
     turns: Mutex<Turns>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Turns {
     balancer: Balancer,
     counts: HashMap<SocketAddr, Arc<Count>>,
@@ -57,7 +58,9 @@ impl Count {
 
 impl Port {
     pub(crate) fn new(key: PortKey) -> Port {
-        Port { key, turns: Mutex::default() }
+        // So that nobody outside knows where clients begin.
+        let balancer = Balancer::with_seed(RandomState::new().build_hasher().finish());
+        Port { key, turns: Mutex::new(Turns { balancer, counts: HashMap::new() }) }
     }
 
     /// Puts a pool in the place of the one there was.

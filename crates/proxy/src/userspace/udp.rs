@@ -21,6 +21,9 @@ const TURNS: usize = 4;
 /// Of how many sessions, the longest silent first, one that must go is chosen if all were just used.
 const CHANCES: usize = 8;
 
+/// How long what an endpoint that left has answered already may be under way.
+const LEAVE: Duration = Duration::from_secs(1);
+
 /// The sessions.
 #[derive(Debug)]
 pub(crate) struct Udp {
@@ -33,6 +36,8 @@ pub(crate) struct Udp {
     sessions: Slab<Session>,
     /// When to look at sessions: the first is due first.
     due: VecDeque<(Instant, u64)>,
+    /// Sessions with endpoints that left, and when they end.
+    leaving: VecDeque<(Instant, u64)>,
     /// Only where there is UDP at all: it is large.
     datagrams: Option<Box<Datagrams>>,
 }
@@ -52,14 +57,14 @@ struct Session {
     socket: UdpSocket,
     count: Arc<Count>,
     used: Instant,
-    /// The endpoint does not listen: the client's next datagram begins a session with another.
+    /// The endpoint does not listen or has left: the client's next datagram begins a session with another.
     refused: bool,
 }
 
 impl Udp {
     pub(crate) fn new(poller: Arc<Poller>, budget: Arc<Budget>, timeout: Duration, most: usize) -> Udp {
-        let (portals, sessions, due) = (HashMap::new(), Slab::default(), VecDeque::new());
-        Udp { poller, budget, timeout, most, portals, sessions, due, datagrams: None }
+        let (portals, sessions, due, leaving) = (HashMap::new(), Slab::default(), VecDeque::new(), VecDeque::new());
+        Udp { poller, budget, timeout, most, portals, sessions, due, leaving, datagrams: None }
     }
 
     /// Serves a portal.
@@ -80,14 +85,20 @@ impl Udp {
         true
     }
 
-    /// Ends the sessions of a port with endpoints that are none of these.
-    pub(crate) fn retain(&mut self, port: &PortKey, serving: &HashSet<SocketAddr>) {
+    /// Ends the sessions of a port with endpoints that are none of these: the client's next datagram goes to another, but what
+    /// is answered already still comes back.
+    pub(crate) fn retain(&mut self, port: &PortKey, serving: &HashSet<SocketAddr>, now: Instant) {
         let of_port = |session: &Session| {
             self.portals.get(&session.portal).is_some_and(|portal| portal.target.pool.port == *port)
         };
         let gone = self.sessions.iter().filter(|(_, session)| of_port(session) && !serving.contains(&session.endpoint));
         let gone: Vec<u64> = gone.map(|(key, _)| key).collect();
-        gone.into_iter().for_each(|key| self.end(key));
+        for key in gone {
+            if let Some(session) = self.sessions.get(key).filter(|session| !session.refused) {
+                session.refused = true;
+                self.leaving.push_back((now + LEAVE, key));
+            }
+        }
     }
 
     /// Whether it is the number of a portal here.
@@ -197,6 +208,14 @@ impl Udp {
 
     /// Ends sessions that were silent for too long; when to look again.
     pub(crate) fn expire(&mut self, now: Instant) -> Option<Instant> {
+        while let Some((_, key)) = self.leaving.pop_front_if(|(end, _)| *end <= now) {
+            self.end(key);
+        }
+        let left = self.leaving.front().map(|(end, _)| *end);
+        [left, self.expire_silent(now)].into_iter().flatten().min()
+    }
+
+    fn expire_silent(&mut self, now: Instant) -> Option<Instant> {
         while let Some((due, key)) = self.due.front().copied() {
             match self.sessions.get(key).map(|session| session.used + self.timeout) {
                 Some(_) if due > now => return Some(due),

@@ -173,7 +173,7 @@ impl Service {
                     Ok(())
                 }
                 Ok(Command::Retain(port, serving)) => {
-                    self.udp.retain(&port, &serving);
+                    self.udp.retain(&port, &serving, Instant::now());
                     Ok(())
                 }
                 Err(TryRecvError::Empty) => return true,

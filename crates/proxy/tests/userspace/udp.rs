@@ -88,6 +88,25 @@ fn a_session_with_an_endpoint_that_is_gone_ends() {
 }
 
 #[test]
+fn what_an_endpoint_answers_as_it_leaves_still_arrives() {
+    let Some(mut lab) = lab("what_an_endpoint_answers_as_it_leaves_still_arrives") else { return };
+    serve(&lab, &[12]);
+    let slow = lab.backends.run(|| UdpSocket::bind("10.50.1.11:5353")).unwrap().unwrap();
+    slow.set_read_timeout(Some(LIMIT)).unwrap();
+    lab.web(json!({}), &[11]);
+    let client = client(&lab.client, DNS);
+    client.send(b"who?").unwrap();
+    let (_, asker) = slow.recv_from(&mut [0; 16]).unwrap();
+    lab.endpoints(&[12]);
+    slow.send_to(b"late", asker).unwrap();
+    let mut heard = [0; 16];
+    assert_eq!(client.recv(&mut heard).unwrap(), 4);
+    assert_eq!(&heard[..4], b"late");
+    assert_eq!(ask(&client), 12, "the next goes to who is there now");
+    lab.wait("the old session ends", |mode| mode.carried().1 == 1);
+}
+
+#[test]
 fn an_endpoint_that_refuses_is_passed_over() {
     let Some(mut lab) = lab("an_endpoint_that_refuses_is_passed_over") else { return };
     serve(&lab, &[12]);

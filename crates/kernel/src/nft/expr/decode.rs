@@ -21,7 +21,11 @@ pub(in crate::nft) fn decode(list: Attributes<'_>) -> Vec<Expr> {
 
 /// Reads data that is a verdict.
 pub(in crate::nft) fn verdict(data: Attributes<'_>) -> Option<Verdict> {
-    let parts = data.find(2)?.nested();
+    verdict_parts(data.find(2)?.nested())
+}
+
+/// Reads the parts of a verdict.
+pub(in crate::nft) fn verdict_parts(parts: Attributes<'_>) -> Option<Verdict> {
     let chain = || parts.text(2);
     match parts.u32_be(1)?.cast_signed() {
         0 => Some(Verdict::Drop),

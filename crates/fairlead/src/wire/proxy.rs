@@ -1,0 +1,91 @@
+//! The node proxy, wherever its objects come from: a cluster that a kubeconfig names, files, or the server of this process.
+
+use std::io::Write;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow};
+use fairlead_cluster::Cluster;
+use fairlead_proxy::{Mode, Pages};
+use fairlead_server::Server;
+use fairlead_server::auth::User;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::{Config, Objects, Proxy, Task};
+
+/// Does what the options say.
+pub(crate) async fn run(proxy: Proxy) -> anyhow::Result<()> {
+    for warning in &proxy.warnings {
+        tracing::warn!("{warning}");
+    }
+    match proxy.task {
+        Task::Run => {}
+        Task::Cleanup => return cleanup(),
+        Task::Init => {
+            fairlead_proxy::sysctls::set(&proxy.settings, proxy.settings.mode.unwrap_or(Mode::Nftables));
+            return Ok(());
+        }
+        Task::WriteConfig(file, text) => {
+            return std::fs::write(&file, text).with_context(|| format!("--write-config-to: {}", file.display()));
+        }
+        Task::Version => return Ok(writeln!(std::io::stdout(), "fairlead {}", env!("CARGO_PKG_VERSION"))?),
+    }
+    if let Some(score) = proxy.settings.oom_score_adj {
+        tracing::debug!("{}", fairlead_proxy::sysctls::set_oom_score(score));
+    }
+    let stop = CancellationToken::new();
+    super::stop_on_signal(stop.clone())?;
+    let cluster = open(&proxy.objects).await?;
+    Ok(fairlead_proxy::run(cluster, proxy.settings, proxy.pages, stop).await?)
+}
+
+/// Serves the Services of the server of this process. A machine on which that cannot be is still good for the API.
+pub(super) async fn beside(server: &Server, config: &Config, stop: CancellationToken) {
+    let Some(mut settings) = config.proxy.clone() else { return };
+    settings.topology_keys = config.gates.on("ServiceTopology");
+    if settings.node_ips.is_empty() {
+        let any = [IpAddr::from(Ipv4Addr::UNSPECIFIED), IpAddr::from(Ipv6Addr::UNSPECIFIED)];
+        settings.node_ips = any.into_iter().filter_map(super::outward).collect();
+    }
+    let user = User {
+        name: "system:kube-proxy".to_owned(),
+        groups: vec!["system:masters".to_owned(), "system:authenticated".to_owned()],
+        ..User::default()
+    };
+    let local = server.local(user);
+    let cluster = Cluster::new(local.clone(), Arc::new(local));
+    if let Err(error) = fairlead_proxy::run(cluster, settings, Pages::default(), stop).await {
+        tracing::warn!("addresses of Services do not answer on this machine: {error}");
+    }
+}
+
+/// The door to where objects are.
+async fn open(objects: &Objects) -> anyhow::Result<Cluster> {
+    match objects {
+        Objects::Cluster { kubeconfig, master } => {
+            // The error tells its causes itself.
+            let cluster = Cluster::connect_at(kubeconfig.as_deref(), master.as_deref()).await;
+            cluster.map_err(|error| anyhow!("--kubeconfig, --master: {error}"))
+        }
+        Objects::Manifests(path) => {
+            let (cluster, skipped) = Cluster::from_manifests(path).map_err(|error| anyhow!("--manifests: {error}"))?;
+            for one in skipped {
+                tracing::warn!("--manifests: {}: {} {} is of no kind known here", one.file, one.kind, one.name);
+            }
+            Ok(cluster)
+        }
+    }
+}
+
+/// Removes everything of ours from the kernel, and says what that was.
+pub(crate) fn cleanup() -> anyhow::Result<()> {
+    let removed = fairlead_proxy::cleanup().context("cleaning up")?;
+    let mut out = std::io::stdout();
+    if removed.is_empty() {
+        writeln!(out, "Nothing of Fairlead is in this machine's kernel.")?;
+    }
+    for one in removed {
+        writeln!(out, "removed {one}")?;
+    }
+    Ok(())
+}

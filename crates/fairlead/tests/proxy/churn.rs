@@ -1,0 +1,145 @@
+//! Endpoints that come and go under 64 clients: as long as every endpoint that is named is alive, no connection fails.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use fairlead_testkit::https::connection::Connection;
+use fairlead_testkit::{Server, full};
+
+use super::lab::{CLIENTS, ENDPOINTS, FAIRLEAD, LIMIT, WEB, connect, lab, name, objects, slice};
+
+/// Threads that connect all the time.
+const THREADS: usize = 64;
+/// How long each waits between two connections: endpoints are to be busy, not the machine.
+const REST: Duration = Duration::from_millis(10);
+
+/// What clients saw.
+#[derive(Default)]
+struct Seen {
+    connections: AtomicUsize,
+    failed: AtomicUsize,
+    over: AtomicBool,
+}
+
+/// How a mode is tried.
+struct Trial {
+    mode: &'static str,
+    flags: &'static [&'static str],
+    /// How often the endpoints change.
+    changes: usize,
+    /// In so many changes at most they get into the kernel together.
+    together: usize,
+}
+
+#[test]
+fn no_connection_fails_while_endpoints_change_in_mode_nftables() {
+    let changes = if full() { 10_000 } else { 1000 };
+    check(
+        "no_connection_fails_while_endpoints_change_in_mode_nftables",
+        &Trial { mode: "nftables", flags: &[], changes, together: 4 },
+    );
+}
+
+#[test]
+fn no_connection_fails_while_endpoints_change_in_mode_iptables() {
+    let changes = if full() { 5000 } else { 500 };
+    // Else changes are gathered for a second.
+    let flags = &["--iptables-min-sync-period=10ms"];
+    check(
+        "no_connection_fails_while_endpoints_change_in_mode_iptables",
+        &Trial { mode: "iptables", flags, changes, together: 100 },
+    );
+}
+
+#[test]
+fn no_connection_fails_while_endpoints_change_in_mode_userspace() {
+    let changes = if full() { 5000 } else { 500 };
+    check(
+        "no_connection_fails_while_endpoints_change_in_mode_userspace",
+        &Trial { mode: "userspace", flags: &[], changes, together: 4 },
+    );
+}
+
+fn check(test: &str, trial: &Trial) {
+    let Some(lab) = lab(test) else { return };
+    // Inside, so that the proxy reaches it over loopback.
+    let flags =
+        ["--store", "memory", "--authorization-mode", "AlwaysAllow", "--service-cluster-ip-range", "10.96.0.0/16"];
+    let server = lab.node.run(|| Server::start(FAIRLEAD, &flags)).unwrap();
+    let mut api = lab.node.run(|| server.client().connect(LIMIT)).unwrap().unwrap();
+    create(&mut api);
+    let kubeconfig = server.kubeconfig().display().to_string();
+    let running = lab.spawn(trial.mode, &[&["--kubeconfig", &kubeconfig], trial.flags].concat());
+    running.wait("the Service answers", || lab.who(WEB, CLIENTS[0]).is_ok());
+
+    let seen = Seen::default();
+    let took = std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (lab, seen) = (&lab, &seen);
+            scope.spawn(move || lab.clients.run(|| ask(CLIENTS[thread % CLIENTS.len()], seen)).unwrap());
+        }
+        let began = Instant::now();
+        for at in 1..=trial.changes {
+            put(&mut api, &some(at));
+        }
+        put(&mut api, &ENDPOINTS[7..]);
+        running.wait("the last change is in", || {
+            (0..8).all(|_| lab.who(WEB, CLIENTS[0]).is_ok_and(|who| who == ENDPOINTS[7]))
+        });
+        seen.over.store(true, Ordering::Relaxed);
+        began.elapsed()
+    });
+    report(trial, took, &seen, lab.syncs(), &running.log());
+}
+
+#[allow(clippy::print_stdout, reason = "how much was tried is worth reading")]
+fn report(trial: &Trial, took: Duration, seen: &Seen, syncs: usize, log: &str) {
+    let (connections, failed) = (seen.connections.load(Ordering::Relaxed), seen.failed.load(Ordering::Relaxed));
+    let Trial { mode, changes, .. } = trial;
+    println!(
+        "mode {mode}: {changes} changes in {took:.1?}, {syncs} of the rules; {connections} connections, {failed} failed"
+    );
+    assert!(syncs >= changes / trial.together, "too few changes of the rules to tell: {syncs}");
+    assert!(connections > 20 * THREADS, "too few connections to tell: {connections}");
+    assert_eq!(failed, 0, "of {connections} connections in mode {mode} during {changes} changes\n{log}");
+}
+
+/// Connects again and again; an endpoint must say its name.
+#[allow(clippy::print_stdout, reason = "the first failures help to find the mistake")]
+fn ask(client: u8, seen: &Seen) {
+    while !seen.over.load(Ordering::Relaxed) {
+        let answer = connect(WEB, client).and_then(|mut stream| name(&mut stream));
+        seen.connections.fetch_add(1, Ordering::Relaxed);
+        if !answer.as_ref().is_ok_and(|name| ENDPOINTS.contains(name)) {
+            println!("{answer:?}");
+            seen.failed.fetch_add(1, Ordering::Relaxed);
+        }
+        std::thread::sleep(REST);
+    }
+}
+
+/// Some of the endpoints, at least one, always others than the time before: the bits of a number that is never 0.
+fn some(at: usize) -> Vec<u8> {
+    let bits = (at * 37) % 255 + 1;
+    ENDPOINTS.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1).map(|(_, endpoint)| *endpoint).collect()
+}
+
+fn create(api: &mut Connection) {
+    for object in objects().iter().filter(|object| object["metadata"]["name"] == "web") {
+        send(api, "POST", "/api/v1/namespaces/default/services", &object.to_string());
+    }
+    let node = &objects()[0];
+    send(api, "POST", "/api/v1/nodes", &node.to_string());
+    send(api, "POST", SLICES, &slice("web", &ENDPOINTS).to_string());
+}
+
+const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
+
+fn put(api: &mut Connection, endpoints: &[u8]) {
+    send(api, "PUT", &format!("{SLICES}/web-1"), &slice("web", endpoints).to_string());
+}
+
+fn send(api: &mut Connection, method: &str, path: &str, body: &str) {
+    let answer = api.send(method, path, "application/json", body.as_bytes()).unwrap();
+    assert!(answer.status < 300, "{method} {path}: {}", String::from_utf8_lossy(&answer.body));
+}
