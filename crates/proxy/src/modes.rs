@@ -56,11 +56,14 @@ pub fn dataplane(mode: Mode, settings: &Settings) -> Result<Box<dyn Dataplane>, 
     }
 }
 
+/// What removes everything a mode has in the kernel, and says what that was.
+type Remove = fn() -> Result<Vec<String>, Error>;
+
 /// Removes what other modes left here.
 pub(crate) fn remove_others(mode: Mode) {
     // Modes nftables and userspace share a table: whoever loads it takes it over.
     let tables = matches!(mode, Mode::Nftables | Mode::Userspace);
-    let others: [(bool, fn() -> Result<Vec<String>, Error>); 3] =
+    let others: [(bool, Remove); 3] =
         [(!tables, nftables::remove), (mode != Mode::Iptables, iptables::remove), (mode != Mode::Ipvs, ipvs::remove)];
     for (_, remove) in others.into_iter().filter(|(other, _)| *other) {
         match remove() {

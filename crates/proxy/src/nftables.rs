@@ -127,13 +127,13 @@ impl Nftables {
         }
         let mut ops = clear();
         ops.extend(program);
-        let mut batch = convert::batch(&ops);
+        let mut ledger = Ledger::default();
+        ledger.take(&ops);
+        let mut batch = convert::batch(ops);
         for (family, elements) in clients.iter().filter(|(family, _)| plan.node().families.contains(family)) {
             batch.add_elements(&convert::table(*family), AFFINITY, elements);
         }
         self.connection.commit(batch, None)?;
-        let mut ledger = Ledger::default();
-        ledger.take(&ops);
         let generation = self.connection.generation()?;
         self.held = Some(Held { nft, ledger, generation, counted: Instant::now() });
         Ok(())

@@ -190,8 +190,8 @@ fn a_connection_made_while_a_service_shrinks_finds_an_endpoint() {
             scope.spawn(|| {
                 for turn in 0..20_000_u32 {
                     let mut batch = Batch::new();
-                    batch.delete_elements(&table(), "services", &class(0));
-                    batch.add_elements(&table(), "services", &class(if turn % 2 == 0 { 1 } else { 7 }));
+                    batch.delete_elements(&table(), "services", class(0));
+                    batch.add_elements(&table(), "services", class(if turn % 2 == 0 { 1 } else { 7 }));
                     if turn % 2 == 0 {
                         batch.delete_elements(&table(), "endpoints", &second);
                     } else {

@@ -283,11 +283,11 @@ impl State {
         for frontend in plan.frontends().filter(|frontend| frontend.key.family() == family) {
             let number = known.frontends.get(&code::frontend_key(&frontend.key));
             let forwards = code::forwards(&frontend.actions);
-            if let Some(number) = number.filter(|_| forwards) {
-                if *owners.entry(*number).or_insert(&frontend.port) == &frontend.port {
-                    let members = known.members.get(number).map_or(&[][..], Vec::as_slice);
-                    self.ports.reserve(&frontend.port, *number, members);
-                }
+            if let Some(number) = number.filter(|_| forwards)
+                && *owners.entry(*number).or_insert(&frontend.port) == &frontend.port
+            {
+                let members = known.members.get(number).map_or(&[][..], Vec::as_slice);
+                self.ports.reserve(&frontend.port, *number, members);
             }
         }
     }

@@ -1,20 +1,21 @@
 //! A program's steps as messages for the kernel: the same words on both sides.
 
+use std::borrow::Borrow;
 use std::time::Duration;
 
 use fairlead_kernel::nft as kernel;
 use fairlead_plan::Family;
 use fairlead_program::nft::{self as program, Op};
 
-/// Puts steps into a batch.
-pub(crate) fn batch(ops: &[Op]) -> kernel::Batch {
+/// Puts steps into a batch. Who hands them over need not hold both at once.
+pub(crate) fn batch<O: Borrow<Op>>(ops: impl IntoIterator<Item = O>) -> kernel::Batch {
     batch_for(program::TABLE, ops)
 }
 
 /// The same for tables of another name.
-pub(crate) fn batch_for(name: &str, ops: &[Op]) -> kernel::Batch {
+pub(crate) fn batch_for<O: Borrow<Op>>(name: &str, ops: impl IntoIterator<Item = O>) -> kernel::Batch {
     let mut batch = kernel::Batch::new();
-    ops.iter().for_each(|op| add(&mut batch, name, op));
+    ops.into_iter().for_each(|op| add(&mut batch, name, op.borrow()));
     batch
 }
 
