@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use fairlead_plan::{Endpoint, Node, Packet, PlanChange, Pool, PoolKey, PortKey, Protocol};
 
@@ -34,8 +35,8 @@ pub struct Balancer {
 #[derive(Debug, Clone, Copy)]
 struct Client {
     endpoint: SocketAddr,
-    /// When it was last seen, in seconds.
-    seen: u64,
+    /// When it was last seen.
+    seen: Duration,
 }
 
 /// A pool and how far each endpoint's turn is.
@@ -86,15 +87,16 @@ impl Balancer {
         }
     }
 
-    /// Where a new connection goes, at a time in seconds. `failed` are endpoints that just did not answer: they are passed
+    /// Where a new connection goes, at a time since some other. `failed` are endpoints that just did not answer: they are passed
     /// over, even by a client that stays. `None`: there is nobody left.
-    pub fn pick(&mut self, key: &PoolKey, client: IpAddr, failed: &[SocketAddr], now: u64) -> Option<SocketAddr> {
+    pub fn pick(&mut self, key: &PoolKey, client: IpAddr, failed: &[SocketAddr], now: Duration) -> Option<SocketAddr> {
         let rotation = self.pools.get_mut(key)?;
         let usable =
             |at: &SocketAddr| !failed.contains(at) && rotation.pool.endpoints.iter().any(|it| address(it) == *at);
         let Some(seconds) = rotation.pool.affinity else { return rotation.next(failed) };
         let clients = self.clients.entry(key.port.clone()).or_default();
-        let known = clients.get(&client).filter(|known| now.saturating_sub(known.seen) < u64::from(seconds));
+        let known =
+            clients.get(&client).filter(|known| now.saturating_sub(known.seen) < Duration::from_secs(seconds.into()));
         let endpoint = match known.map(|known| known.endpoint).filter(usable) {
             Some(endpoint) => endpoint,
             None => {
@@ -112,7 +114,7 @@ impl Balancer {
 
 /// Forgets the half that was not seen for longest.
 fn make_room(clients: &mut HashMap<IpAddr, Client>) {
-    let mut seen: Vec<u64> = clients.values().map(|client| client.seen).collect();
+    let mut seen: Vec<Duration> = clients.values().map(|client| client.seen).collect();
     let half = seen.len() / 2;
     let (_, median, _) = seen.select_nth_unstable(half);
     let median = *median;
@@ -121,7 +123,7 @@ fn make_room(clients: &mut HashMap<IpAddr, Client>) {
 
 /// A number that looks like chance, and is another for each port, client and time: clients that come again in the same order
 /// must not all find the endpoints they had, nor those of another port.
-fn chance(seed: u64, key: &PoolKey, client: IpAddr, now: u64) -> u64 {
+fn chance(seed: u64, key: &PoolKey, client: IpAddr, now: Duration) -> u64 {
     let mut hasher = DefaultHasher::new();
     (seed, &key.port, client, now).hash(&mut hasher);
     hasher.finish()

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::Path;
 use std::sync::Mutex;
 
 use fairlead_testkit::declined::{declined, mismatches};
@@ -259,7 +260,7 @@ fn probes(scenario: &str) -> Vec<String> {
 
 /// Removes the files of a run, and returns the last of what the proxies said.
 fn tidy(prefix: &str) -> String {
-    let state = std::env::temp_dir().join(format!("{prefix}-state"));
+    let state = Path::new("/tmp").join(format!("{prefix}-state"));
     let mut said = String::new();
     for entry in fs::read_dir(state.join("logs")).into_iter().flatten().flatten() {
         let text = fs::read_to_string(entry.path()).unwrap_or_default();
@@ -269,7 +270,7 @@ fn tidy(prefix: &str) -> String {
     }
     // A run that made nothing left nothing.
     let _ = fs::remove_dir_all(state);
-    let _ = fs::remove_file(std::env::temp_dir().join(format!("{prefix}.lock")));
+    let _ = fs::remove_file(Path::new("/tmp").join(format!("{prefix}.lock")));
     said
 }
 

@@ -43,7 +43,8 @@ fn check(weights: &[u8], failed: &[u8], expected: &[u8]) {
     let pool = pool(weights, None);
     balancer.set(&pool);
     let failed: Vec<SocketAddr> = failed.iter().map(|at| SocketAddr::new([10, 0, 0, *at].into(), 80)).collect();
-    let picked = (0..expected.len() as u8).filter_map(|at| balancer.pick(&pool.key, client(at), &failed, 0));
+    let picked =
+        (0..expected.len() as u8).filter_map(|at| balancer.pick(&pool.key, client(at), &failed, Duration::ZERO));
     assert_eq!(picked.map(last).collect::<Vec<_>>(), expected, "{weights:?} without {failed:?}");
 }
 
@@ -58,10 +59,10 @@ fn endpoints_take_turns_by_weight() {
 fn when_nobody_is_left_nobody_is_picked() {
     let mut balancer = Balancer::default();
     let pool = pool(&[1], None);
-    assert_eq!(balancer.pick(&pool.key, client(0), &[], 0), None);
+    assert_eq!(balancer.pick(&pool.key, client(0), &[], Duration::ZERO), None);
     balancer.set(&pool);
-    let only = balancer.pick(&pool.key, client(0), &[], 0).expect("there is one");
-    assert_eq!(balancer.pick(&pool.key, client(0), &[only], 0), None);
+    let only = balancer.pick(&pool.key, client(0), &[], Duration::ZERO).expect("there is one");
+    assert_eq!(balancer.pick(&pool.key, client(0), &[only], Duration::ZERO), None);
 }
 
 #[test]
@@ -69,19 +70,23 @@ fn a_client_stays_until_its_time_is_over_or_its_endpoint_is() {
     let mut balancer = Balancer::default();
     let stays = pool(&[1, 1, 1], Some(10));
     balancer.set(&stays);
-    let pick = |balancer: &mut Balancer, now| balancer.pick(&stays.key, client(1), &[], now).map(last);
-    let first = pick(&mut balancer, 0);
+    let pick = |balancer: &mut Balancer, seconds| {
+        let now = Duration::from_secs_f32(seconds);
+        balancer.pick(&stays.key, client(1), &[], now).map(last)
+    };
+    let first = pick(&mut balancer, 0.9);
     assert!(first.is_some());
     // Each new connection counts anew.
-    assert_eq!([9, 18].map(|now| pick(&mut balancer, now)), [first, first]);
+    assert_eq!([10.8, 20.7].map(|now| pick(&mut balancer, now)), [first, first]);
     let gone = first.expect("it was just there");
     let weights = [0, 1, 2].map(|at| u8::from(at != gone));
     balancer.set(&pool(&weights, Some(10)));
-    assert!(pick(&mut balancer, 19).is_some_and(|now| now != gone));
+    assert!(pick(&mut balancer, 21.0).is_some_and(|now| now != gone));
 }
 
 /// Where 20 clients that stay go when they come in their order at a time.
 fn newcomers(balancer: &mut Balancer, pool: &Arc<Pool>, now: u64) -> Vec<u8> {
+    let now = Duration::from_secs(now);
     (0..20).filter_map(|at| balancer.pick(&pool.key, client(at), &[], now)).map(last).collect()
 }
 

@@ -108,7 +108,7 @@ pub(crate) struct Choice {
 impl Target {
     /// Whose turn it is, without those that failed.
     pub(crate) fn pick(&self, client: IpAddr, failed: &[SocketAddr]) -> Option<Choice> {
-        let now = self.start.elapsed().as_secs();
+        let now = self.start.elapsed();
         let mut turns = self.port.turns();
         let mut endpoint = turns.balancer.pick(&self.pool, client, failed, now)?;
         if self.is_captured(endpoint) {
