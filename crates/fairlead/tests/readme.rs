@@ -7,9 +7,9 @@ use std::process::Command;
 use fairlead_testkit::{Server, project};
 
 /// Flags that documents name and that belong to other programs.
-const FOREIGN: &[&str] = &["--example", "--full", "--release", "--tcp"];
+const FOREIGN: &[&str] = &["--always-splice", "--example", "--full", "--nocapture", "--release", "--tcp", "--test"];
 /// Commands with flags of their own.
-const COMMANDS: &[&str] = &["server", "control", "proxy"];
+const COMMANDS: &[&str] = &["server", "control", "proxy", "trace"];
 
 #[test]
 fn every_flag_in_the_documents_exists() {

@@ -1,5 +1,5 @@
 //! Mode userspace: threads of ours carry the bytes. For each pool of the plan there is a portal, a port of the Node on which
-//! they listen, and rules of nftables lead to it what is for the Service ([`crate::nftables`]).
+//! they listen, and rules of nftables lead to it what is for the Service.
 //!
 //! ```text
 //! load, apply: balancers know the pool -> its portal listens -> one batch of rules -> portals nothing leads to close
