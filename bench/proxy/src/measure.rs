@@ -83,8 +83,7 @@ fn settle(running: &Running) -> anyhow::Result<()> {
 /// Replaces all endpoints of a Service, again and again, each time another's; how long it takes until a new one answers.
 fn change(world: &World, proxy: &Proxy, services: usize, changes: usize) -> anyhow::Result<Vec<Duration>> {
     let mut client = Client::connect(&world.server.target)?;
-    // Beyond those that are in use.
-    let mut fresh = ENDPOINTS * u32::try_from(services)?;
+    let mut fresh = world.take_endpoints(ENDPOINTS * u32::try_from(changes)?);
     let pause = Duration::from_millis(proxy.pause());
     world.as_client(move || {
         let mut times = Vec::new();

@@ -25,9 +25,10 @@ pub(crate) fn fill(world: &World, services: usize) -> anyhow::Result<()> {
     let status = json!({"status": {"addresses": [{"type": "InternalIP", "address": NODE}]}});
     client.expect("PATCH", "/api/v1/nodes/n1/status", status.to_string().as_bytes())?;
     let all = Limit { time: Duration::MAX, count: services };
+    let base = world.take_endpoints(ENDPOINTS * u32::try_from(services)?);
     load::run(target, FILLERS, all, |client, number| {
         client.expect("POST", SERVICES, service(number).to_string().as_bytes())?;
-        let first = ENDPOINTS * u32::try_from(number)?;
+        let first = base + ENDPOINTS * u32::try_from(number)?;
         client.expect("POST", SLICES, slice(number, first).to_string().as_bytes()).map(drop)
     })?;
     Ok(())

@@ -1,5 +1,6 @@
 //! Three hosts: the node, a client, and one that stands for all endpoints.
 
+use std::cell::Cell;
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -16,10 +17,15 @@ pub(crate) const NODE: &str = "10.50.1.1";
 /// Where endpoints listen.
 pub(crate) const PORT: u16 = 8080;
 
+/// For how long an endpoint may say nothing.
+const PATIENCE: Duration = Duration::from_millis(50);
+
 /// The hosts, and the API server on the node.
 pub(crate) struct World {
     pub(crate) server: Server,
     client: Namespace,
+    /// The first endpoint nobody had yet.
+    fresh: Cell<u32>,
 }
 
 impl World {
@@ -48,7 +54,12 @@ impl World {
         )?;
         answer(&endpoints)?;
         let server = Server::fairlead_with(fairlead, &[("store", "memory")])?;
-        Ok(World { server, client })
+        Ok(World { server, client, fresh: Cell::new(0) })
+    }
+
+    /// So many endpoints nobody had yet.
+    pub(crate) fn take_endpoints(&self, count: u32) -> u32 {
+        self.fresh.replace(self.fresh.get() + count)
     }
 
     /// Does something where the client is.
@@ -91,10 +102,11 @@ fn answer(host: &Namespace) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Connects and hears which endpoint it was. To be called where the client is.
+/// Connects and hears which endpoint it was. To be called where the client is. Who waits for a Service to come must not wait for
+/// a packet that was lost before it came.
 pub(crate) fn ask(at: SocketAddr) -> Option<IpAddr> {
-    let mut stream = TcpStream::connect_timeout(&at, Duration::from_millis(500)).ok()?;
-    stream.set_read_timeout(Some(Duration::from_millis(500))).ok()?;
+    let mut stream = TcpStream::connect_timeout(&at, PATIENCE).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).ok()?;
     let mut text = String::new();
     stream.read_to_string(&mut text).ok()?;
     text.parse().ok()
