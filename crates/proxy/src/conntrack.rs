@@ -109,7 +109,10 @@ impl Reconciler {
     pub fn change(&mut self, plan: &Plan, change: &PlanChange) -> Result<Reconciled, Error> {
         let now = Instant::now();
         self.removed.note(plan, change, now);
-        self.schedule(0, Scope::changed(plan, change), now);
+        let (at_once, soon) = Scope::changed(plan, change).split();
+        self.schedule(0, at_once, now);
+        // Not at once: what an endpoint that leaves has answered already may be under way, and would not find its client.
+        self.schedule(1, soon, now);
         self.look(plan)
     }
 

@@ -69,6 +69,13 @@ impl Scope {
         scope
     }
 
+    /// What is not about endpoints that are gone, and what is.
+    pub(super) fn split(self) -> (Scope, Scope) {
+        let gone = |target: &Target| matches!(target, Target::Backend(..));
+        let (gone, other): (BTreeSet<_>, BTreeSet<_>) = self.targets.into_iter().partition(gone);
+        (Scope { parts: self.parts, targets: other }, Scope { parts: BTreeSet::new(), targets: gone })
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.parts.is_empty() && self.targets.is_empty()
     }
