@@ -1,5 +1,6 @@
 //! Follows the cluster: Services, EndpointSlices, this Node, the ranges of cluster IPs; hands changes to the worker.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::{Duration, Instant};
@@ -114,7 +115,8 @@ impl Follower {
         tokio::select! {
             changed = self.services.next() => {
                 self.gathered.stamp.services += changed.len();
-                self.gathered.changes.extend(changed.into_iter().map(|(key, new)| Change::Service(key, new)));
+                let changes = changed.into_iter().map(|(key, new)| Change::Service(key, new.map(slim)));
+                self.gathered.changes.extend(changes);
             }
             changed = self.slices.next() => {
                 self.gathered.stamp.slices += changed.len();
@@ -177,6 +179,16 @@ pub(crate) async fn send(work: &SyncSender<Work>, mut item: Work) -> Result<(), 
         }
         tokio::time::sleep(FULL).await;
     }
+}
+
+/// Without what is written for others. Annotations can be larger than all the rest.
+fn slim(mut service: Arc<Service>) -> Arc<Service> {
+    if let Some(service) = Arc::get_mut(&mut service) {
+        service.metadata.annotations = BTreeMap::new();
+        service.metadata.owner_references = Vec::new();
+        service.metadata.finalizers = Vec::new();
+    }
+    service
 }
 
 fn labels(node: &Arc<Node>) -> Change {
