@@ -7,7 +7,8 @@ use std::process::Command;
 use fairlead_testkit::{Server, project};
 
 /// Flags that documents name and that belong to other programs.
-const FOREIGN: &[&str] = &["--always-splice", "--example", "--full", "--nocapture", "--release", "--tcp", "--test"];
+const FOREIGN: &[&str] =
+    &["--always-splice", "--example", "--fairlead", "--full", "--nocapture", "--release", "--tcp", "--test"];
 /// Commands with flags of their own.
 const COMMANDS: &[&str] = &["server", "control", "proxy", "trace"];
 
