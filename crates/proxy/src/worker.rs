@@ -19,6 +19,9 @@ const RETRY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_
 /// How many batches may wait. What does not fit waits in the mirror, which holds each object once.
 pub(crate) const QUEUE: usize = 4;
 
+/// How many batches are programmed at once at most.
+const TOGETHER: usize = 64;
+
 /// What there is to do.
 pub(crate) enum Work {
     /// Objects changed.
@@ -123,7 +126,8 @@ impl Worker {
     /// Takes changes, and what else has come until the kernel may be changed again.
     fn take(&mut self, batch: Batch, work: &Receiver<Work>, clock: &mut Clock) {
         let (mut changes, mut stamps) = (batch.changes, vec![batch.stamp]);
-        loop {
+        // However fast more comes: what is there gets into the kernel.
+        while stamps.len() < TOGETHER {
             let wait = clock.free.saturating_duration_since(Instant::now());
             match work.recv_timeout(wait) {
                 Ok(Work::Changes(more)) => {
