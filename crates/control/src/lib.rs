@@ -53,8 +53,13 @@ impl Default for Options {
     }
 }
 
+/// A controller ended by a defect of ours, and took the others with it: a new process is better than half of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a controller ended by a defect; the log says which. Start the program again")]
+pub struct Defect;
+
 /// Runs the chosen controllers until told to stop.
-pub async fn run(cluster: Cluster, options: Options, stop: CancellationToken) {
+pub async fn run(cluster: Cluster, options: Options, stop: CancellationToken) -> Result<(), Defect> {
     let cluster = cluster.managed_by("fairlead-control");
     let mut tasks = JoinSet::new();
     if services::wanted(&options.choice) {
@@ -76,11 +81,13 @@ pub async fn run(cluster: Cluster, options: Options, stop: CancellationToken) {
     if options.choice.has(Controller::ServiceCidr) {
         tasks.spawn(service_cidr::run(cluster.clone(), options.service_cidr_grace_period, stop.clone()));
     }
+    let mut all = Ok(());
     while let Some(ended) = tasks.join_next().await {
-        // A controller ends only when told to, or by a defect of ours; then a new process is better than half of one.
         if let Err(error) = ended {
             tracing::error!(%error, "a controller has ended");
+            all = Err(Defect);
             stop.cancel();
         }
     }
+    all
 }

@@ -24,7 +24,6 @@ mod admission;
 mod control;
 mod flags;
 mod machine;
-#[allow(dead_code)]
 mod proxy;
 #[cfg(test)]
 mod tests;

@@ -95,8 +95,8 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
     ready(&Started { url, kubeconfig: kubeconfig.display().to_string(), milliseconds: began.elapsed().as_millis() });
     serve::serve(listener, tls, service, Limits::default(), stop.clone()).await;
     stop.cancel();
-    let _ = tokio::join!(renewal, controllers, proxy, repairs, expiry);
-    Ok(())
+    let (_, controllers, ..) = tokio::join!(renewal, controllers, proxy, repairs, expiry);
+    Ok(controllers.context("running controllers")??)
 }
 
 /// What the rules of objects depend on.

@@ -4,7 +4,7 @@
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The kernel, or a system tool, refused.
-    #[error(transparent)]
+    #[error("{0}{advice}", advice = advice(.0))]
     Kernel(#[from] fairlead_kernel::Error),
     /// Something the mode needs is missing on this machine.
     #[error("{0}")]
@@ -17,4 +17,16 @@ pub enum Error {
         /// What came of it.
         error: std::io::Error,
     },
+}
+
+/// EPERM and EACCES.
+const FORBIDDEN: [i32; 2] = [1, 13];
+
+/// What to do about it, where that is not plain.
+fn advice(error: &fairlead_kernel::Error) -> &'static str {
+    if error.errno().is_some_and(|errno| FORBIDDEN.contains(&errno)) {
+        "; run it as root, or with CAP_NET_ADMIN"
+    } else {
+        ""
+    }
 }

@@ -38,9 +38,8 @@ impl Iptables {
     /// Fails if the tools are missing or the kernel does not answer them.
     pub(crate) fn open(options: Options, thorough: Duration) -> Result<Iptables, Error> {
         let variant = Variant::Default;
-        let missing = |version| !Tool { variant, version }.is_available();
-        if missing(Version::V4) {
-            return Err(Error::Missing("iptables does not work here: is it installed, and may we use it?".to_owned()));
+        if let Err(error) = (Tool { variant, version: Version::V4 }).save("nat") {
+            return Err(Error::Missing(format!("iptables cannot be used: {error}; install it, and run this as root")));
         }
         Ok(Iptables { options, variant, thorough, looked: Instant::now(), held: None, written: BTreeMap::new() })
     }

@@ -29,10 +29,13 @@ pub(crate) fn open(settings: &Settings) -> Result<Chosen, Error> {
     match (dataplane(wanted, settings), next) {
         (Ok(dataplane), _) => Ok(Chosen { dataplane, fallback: None }),
         (Err(error), None) => Err(error),
-        (Err(error), Some(next)) => {
-            let why = format!("mode {wanted} cannot be used here ({error}): using mode {next} instead");
-            Ok(Chosen { dataplane: dataplane(next, settings)?, fallback: Some(why) })
-        }
+        (Err(error), Some(next)) => match dataplane(next, settings) {
+            Ok(dataplane) => {
+                let why = format!("mode {wanted} cannot be used here ({error}): using mode {next} instead");
+                Ok(Chosen { dataplane, fallback: Some(why) })
+            }
+            Err(other) => Err(Error::Missing(format!("no mode can be used here: {wanted}: {error}; {next}: {other}"))),
+        },
     }
 }
 

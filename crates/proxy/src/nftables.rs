@@ -54,7 +54,9 @@ impl Nftables {
         let mut batch = Batch::new();
         batch.add_table(&trial);
         batch.delete_table(&trial);
-        connection.commit(batch, None).map_err(|error| Error::Missing(format!("nftables cannot be used: {error}")))?;
+        connection
+            .commit(batch, None)
+            .map_err(|error| Error::Missing(format!("nftables cannot be used: {}", Error::from(error))))?;
         let (tally, tidied) = (Tally::default(), Instant::now());
         Ok(Nftables { connection, options, thorough, tally, tidied, held: None })
     }

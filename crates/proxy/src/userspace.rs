@@ -279,7 +279,7 @@ impl Dataplane for Userspace {
             self.serve(plan, pool);
         }
         let portals = self.portals.iter().map(|(key, portal)| (key.clone(), portal.at)).collect();
-        self.rules.load_portals(plan, portals).map_err(explain)?;
+        self.rules.load_portals(plan, portals)?;
         for portal in old {
             self.tell(|| Command::Close(portal.number));
             self.budget.give(1);
@@ -309,7 +309,7 @@ impl Dataplane for Userspace {
         if let Some(portals) = self.rules.portals() {
             portals.extend(new);
         }
-        self.rules.apply(plan, change).map_err(explain)?;
+        self.rules.apply(plan, change)?;
         for delta in change.pools.iter().filter(|delta| delta.new.is_none()) {
             if let Some(portals) = self.rules.portals() {
                 portals.remove(&delta.key);
@@ -351,16 +351,6 @@ impl Dataplane for Userspace {
 /// Removes the rules. What listened for them ends with its process.
 pub fn remove() -> Result<Vec<String>, Error> {
     crate::nftables::remove()
-}
-
-/// Without rules nothing leads to us: the kernel's "operation not permitted" says too little.
-fn explain(error: Error) -> Error {
-    match &error {
-        Error::Kernel(kernel) if matches!(kernel.errno(), Some(1 | 13)) => Error::Missing(format!(
-            "mode userspace needs the right to set rules of nftables (CAP_NET_ADMIN), which lead packets to it: {kernel}"
-        )),
-        _ => error,
-    }
 }
 
 fn failed(what: &str) -> impl FnOnce(std::io::Error) -> Error {

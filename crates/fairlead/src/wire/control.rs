@@ -1,10 +1,11 @@
 //! The controllers, wherever they run: beside the server in this process, or against a cluster that a kubeconfig names.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
 use fairlead_cluster::{Cluster, leader};
-use fairlead_control::Options;
+use fairlead_control::{Defect, Options};
 use fairlead_server::Server;
 use fairlead_server::auth::User;
 use jiff::Timestamp;
@@ -20,14 +21,13 @@ pub(crate) async fn run(control: Control) -> anyhow::Result<()> {
     let cluster =
         Cluster::connect(control.kubeconfig.as_deref()).await.map_err(|error| anyhow!("--kubeconfig: {error}"))?;
     tracing::info!(controllers = %control.options.choice, "starting");
-    elected(cluster, control.options, control.lease, stop).await;
-    Ok(())
+    Ok(elected(cluster, control.options, control.lease, stop).await?)
 }
 
 /// Runs controllers beside the server, as a user who may do everything. Servers that share a store agree on one of them.
-pub(super) async fn beside(server: &Server, config: &Config, stop: CancellationToken) {
+pub(super) async fn beside(server: &Server, config: &Config, stop: CancellationToken) -> Result<(), Defect> {
     if config.control.choice.is_empty() {
-        return;
+        return Ok(());
     }
     let user = User {
         name: "system:kube-controller-manager".to_owned(),
@@ -38,15 +38,28 @@ pub(super) async fn beside(server: &Server, config: &Config, stop: CancellationT
     let cluster = Cluster::new(local.clone(), Arc::new(local));
     let shared = matches!(config.store, Store::Etcd(_));
     let lease = shared.then(|| (LEASE.0.to_owned(), LEASE.1.to_owned()));
-    elected(cluster, config.control.clone(), lease, stop).await;
+    elected(cluster, config.control.clone(), lease, stop).await
 }
 
-/// Runs controllers, while holding the Lease if there is one to hold.
-async fn elected(cluster: Cluster, options: Options, lease: Option<(String, String)>, stop: CancellationToken) {
+/// Runs controllers, while holding the Lease if there is one to hold. A defect ends it for good: nobody is to lead who cannot.
+async fn elected(
+    cluster: Cluster,
+    options: Options,
+    lease: Option<(String, String)>,
+    stop: CancellationToken,
+) -> Result<(), Defect> {
     let Some((namespace, name)) = lease else { return fairlead_control::run(cluster, options, stop).await };
     let config = leader::Config::new(&namespace, &name, &identity(&options.host));
-    let lead = |leading| fairlead_control::run(cluster.clone(), options.clone(), leading);
-    leader::run(cluster.clone(), config, stop, lead).await;
+    let failed = AtomicBool::new(false);
+    let lead = async |leading| {
+        let ended = fairlead_control::run(cluster.clone(), options.clone(), leading).await;
+        if ended.is_err() {
+            failed.store(true, Ordering::Relaxed);
+            stop.cancel();
+        }
+    };
+    leader::run(cluster.clone(), config, stop.clone(), lead).await;
+    if failed.into_inner() { Err(Defect) } else { Ok(()) }
 }
 
 /// A name no other process has.

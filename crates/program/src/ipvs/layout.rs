@@ -14,7 +14,6 @@ use fairlead_plan::{Family, LocalDetection, Node, NodePorts, Scope, Source};
 
 use super::code::{Marks, Way, way_mask};
 use super::port::{Elements, marks_of};
-use crate::nft::code as nft_code;
 use crate::nft::layout::{self, BEFORE_NAT, SRCNAT, chain};
 use crate::nft::rules::{KEY, NUMBER, Rules, Via, bits, go, rule};
 use crate::nft::{
@@ -75,26 +74,9 @@ impl Layout<'_> {
     }
 
     fn guards(&self) -> Vec<Rule> {
-        let found = |via: Via| self.rules().value(via, via.frontends());
-        let unguarded = [
-            bits(NUMBER, NUMBER, nft_code::GUARDED, 0),
-            Expr::Cmp { sreg: NUMBER, op: CmpOp::Equal, data: Key::new().number(0) },
-            Expr::Verdict(Verdict::Accept),
-        ];
-        let served = self.serves_node_ports();
-        let mut rules = vec![
-            rule("", [found(Via::Address), unguarded.to_vec()].concat()),
-            rule("", [found(Via::Address), vec![go("guard")]].concat()),
-            rule("", [found(Via::NodePort), served.clone(), unguarded.to_vec()].concat()),
-            rule("", [found(Via::NodePort), served, vec![go("guard-nodeport")]].concat()),
-        ];
+        let mut rules = self.parts.known(&self.serves_node_ports());
         rules.extend(self.ports_nobody_has());
-        if self.parts.node.guard_cluster_ips {
-            let mut unknown = self.rules().is_in(End::Destination, "service-ranges").to_vec();
-            unknown.extend(self.rules().is_local(End::Destination, CmpOp::NotEqual));
-            unknown.push(Expr::Verdict(Verdict::Drop));
-            rules.push(rule("cluster IPs nobody has", unknown));
-        }
+        rules.extend(self.parts.node.guard_cluster_ips.then(|| self.parts.nobodys()));
         rules
     }
 

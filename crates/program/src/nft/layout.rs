@@ -128,28 +128,37 @@ impl Layout<'_> {
     }
 
     fn guards(&self) -> Vec<Rule> {
+        let mut rules = self.known(&self.serves_node_ports());
+        if self.node.guard_cluster_ips {
+            let known = self.rules.is_in(End::Destination, "cluster-ips").into_iter().chain([go("reject")]);
+            rules.push(rule("ports that cluster IPs do not have", known));
+            rules.push(self.nobodys());
+        }
+        rules
+    }
+
+    /// What is for a Service goes on, or to what refuses some of it. Node ports are served where `served` goes on.
+    pub(crate) fn known(&self, served: &[Expr]) -> Vec<Rule> {
         let found = |via: Via| self.rules.value(via, via.frontends());
         let unguarded = [
             bits(NUMBER, NUMBER, code::GUARDED, 0),
             Expr::Cmp { sreg: NUMBER, op: CmpOp::Equal, data: Key::new().number(0) },
             Expr::Verdict(Verdict::Accept),
         ];
-        let served = self.serves_node_ports();
-        let mut rules = vec![
-            rule("", [found(Via::Address), unguarded.to_vec()].concat()),
+        vec![
+            rule("", [&found(Via::Address), &unguarded[..]].concat()),
             rule("", [found(Via::Address), vec![go("guard")]].concat()),
-            rule("", [found(Via::NodePort), served.clone(), unguarded.to_vec()].concat()),
-            rule("", [found(Via::NodePort), served, vec![go("guard-nodeport")]].concat()),
-        ];
-        if self.node.guard_cluster_ips {
-            let known = self.rules.is_in(End::Destination, "cluster-ips").into_iter().chain([go("reject")]);
-            rules.push(rule("ports that cluster IPs do not have", known));
-            let mut unknown = self.rules.is_in(End::Destination, "service-ranges").to_vec();
-            unknown.extend(self.rules.is_local(End::Destination, CmpOp::NotEqual));
-            unknown.push(Expr::Verdict(Verdict::Drop));
-            rules.push(rule("cluster IPs nobody has", unknown));
-        }
-        rules
+            rule("", [&found(Via::NodePort), served, &unguarded].concat()),
+            rule("", [&found(Via::NodePort), served, &[go("guard-nodeport")]].concat()),
+        ]
+    }
+
+    /// Drops what is for a cluster IP that no Service has.
+    pub(crate) fn nobodys(&self) -> Rule {
+        let mut unknown = self.rules.is_in(End::Destination, "service-ranges").to_vec();
+        unknown.extend(self.rules.is_local(End::Destination, CmpOp::NotEqual));
+        unknown.push(Expr::Verdict(Verdict::Drop));
+        rule("cluster IPs nobody has", unknown)
     }
 
     /// Goes on only if node ports are served on the packet's destination.
