@@ -15,11 +15,12 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("server", &["api", "store"]),
     ("cluster", &["api"]),
     ("kernel", &[]),
-    ("control", &["api", "cluster", "endpoints"]),
+    ("probe", &[]),
+    ("control", &["api", "cluster", "endpoints", "probe"]),
     ("proxy", &["api", "cluster", "kernel", "plan", "program"]),
-    ("dns", &["cluster", "kernel", "zone"]),
+    ("dns", &["api", "cluster", "kernel", "zone"]),
     ("balancer", &["api", "cluster", "kernel", "plan"]),
-    ("pods", &["api", "cluster", "kernel"]),
+    ("pods", &["api", "cluster", "kernel", "probe"]),
 ];
 /// Crates that may depend on anything: the program, and what only tests use.
 const TOP: &[&str] = &["fairlead", "testkit"];

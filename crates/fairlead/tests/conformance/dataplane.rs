@@ -21,6 +21,9 @@ static ALONE: Mutex<()> = Mutex::new(());
 /// for as long as kube-proxy does.
 const PACED: [&str; 1] = ["change-port-added-and-removed"];
 const KUBE_PROXYS_PACE: &str = "--iptables-min-sync-period=1s";
+/// Probes that are as recorded after all when they are quicker than what we do better: that comes a moment after the change. Both
+/// outcomes are good ones.
+const EITHER: [&str; 1] = ["udp-service-deleted/held"];
 /// The reason in `docs/conformance.md` that is checked: all but the source address is as recorded.
 const SOURCE_ADDRESS: &str = "source address";
 
@@ -115,6 +118,8 @@ fn check(test: &str, mode: &Mode) {
     let listed = declined(&format!("Packets in mode {}", mode.name));
     let played = play_all(&server, mode, &listed);
     let listed: BTreeMap<_, _> = listed.into_iter().filter(|(probe, _)| played.is_of(probe)).collect();
+    let as_recorded = |probe: &str| EITHER.contains(&probe) && played.passed.contains(probe);
+    let listed: BTreeMap<_, _> = listed.into_iter().filter(|(probe, _)| !as_recorded(probe)).collect();
     let mut wrong = mismatches(&listed, &played.passed, &played.failed);
     let by_address = listed.iter().filter(|(_, reason)| *reason == SOURCE_ADDRESS).map(|(probe, _)| probe);
     let more = by_address.filter(|probe| !played.by_address.contains(*probe));

@@ -1,0 +1,1 @@
+//! Pods without containers: processes in network namespaces with an address, names, probes and an orderly end.
