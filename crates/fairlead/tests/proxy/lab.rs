@@ -200,6 +200,11 @@ impl Lab {
         self.connect(to, client).and_then(|mut stream| name(&mut stream))
     }
 
+    /// What the proxy said so far.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.home.path().join("log")).unwrap_or_default()
+    }
+
     /// The rules of nftables, without what they counted.
     pub(crate) fn ruleset(&self) -> String {
         tool(&self.node, "nft -s list ruleset")

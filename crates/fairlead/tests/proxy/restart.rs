@@ -6,7 +6,11 @@ use super::lab::{CLIENTS, ENDPOINTS, Lab, STICKY, WEB, alive, lab, name};
 
 /// Where each client stays.
 fn places(lab: &Lab) -> BTreeMap<u8, u8> {
-    CLIENTS.iter().map(|client| (*client, lab.who(STICKY, *client).unwrap())).collect()
+    let place = |client: u8| {
+        let found = lab.who(STICKY, client);
+        found.unwrap_or_else(|error| panic!("client {client}: {error}\n{}\n{}", lab.ruleset(), lab.log()))
+    };
+    CLIENTS.iter().map(|client| (*client, place(*client))).collect()
 }
 
 fn check(test: &str, mode: &str) {

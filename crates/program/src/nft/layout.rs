@@ -80,6 +80,15 @@ pub(crate) fn elements(node: &Node, family: Family) -> Vec<(&'static str, Vec<El
     all
 }
 
+/// Refuses what was not found in a map, by way of a map.
+///
+/// When a table is replaced, a packet that is on its way through the old one finds no element of a map any more from one moment on,
+/// but still those of sets. So what refuses must be in a map as well: it is gone together with what was looked for.
+fn refuse(how: Refusal) -> [Expr; 3] {
+    let mark = Expr::Meta { key: MetaKey::Mark, dreg: NUMBER };
+    [mark, bits(NUMBER, NUMBER, 0, how as u32), Expr::verdict_map("refusals", NUMBER)]
+}
+
 /// Chains with rules that depend on the Node.
 pub(crate) struct Layout<'a> {
     pub(crate) node: &'a Node,
@@ -130,8 +139,8 @@ impl Layout<'_> {
     fn guards(&self) -> Vec<Rule> {
         let mut rules = self.known(&self.serves_node_ports());
         if self.node.guard_cluster_ips {
-            let known = self.rules.is_in(End::Destination, "cluster-ips").into_iter().chain([go("reject")]);
-            rules.push(rule("ports that cluster IPs do not have", known));
+            let known = self.rules.is_in(End::Destination, "cluster-ips").into_iter();
+            rules.push(rule("ports that cluster IPs do not have", known.chain(refuse(Refusal::Reject))));
             rules.push(self.nobodys());
         }
         rules
@@ -157,7 +166,7 @@ impl Layout<'_> {
     pub(crate) fn nobodys(&self) -> Rule {
         let mut unknown = self.rules.is_in(End::Destination, "service-ranges").to_vec();
         unknown.extend(self.rules.is_local(End::Destination, CmpOp::NotEqual));
-        unknown.push(Expr::Verdict(Verdict::Drop));
+        unknown.extend(refuse(Refusal::Drop));
         rule("cluster IPs nobody has", unknown)
     }
 
