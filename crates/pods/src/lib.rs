@@ -1,1 +1,5 @@
 //! Pods without containers: processes in network namespaces with an address, names, probes and an orderly end.
+
+pub mod env;
+pub mod hosts;
+pub mod resolv;
