@@ -18,24 +18,30 @@ pub enum Controller {
     GarbageCollector,
     /// Empties namespaces that are deleted.
     Namespace,
+    /// Gives Nodes ranges for their Pods.
+    NodeIpam,
     /// Notices Nodes that fell silent.
     NodeLifecycle,
     /// Deletes Pods whose Node is gone.
     PodGarbageCollector,
+    /// Puts Pods on Nodes.
+    Scheduler,
     /// Keeps ServiceCIDRs while addresses of theirs are in use.
     ServiceCidr,
 }
 
 impl Controller {
     /// All there are.
-    pub const ALL: [Controller; 8] = [
+    pub const ALL: [Controller; 10] = [
         Controller::Endpoints,
         Controller::EndpointSlice,
         Controller::EndpointSliceMirroring,
         Controller::GarbageCollector,
         Controller::Namespace,
+        Controller::NodeIpam,
         Controller::NodeLifecycle,
         Controller::PodGarbageCollector,
+        Controller::Scheduler,
         Controller::ServiceCidr,
     ];
 
@@ -47,8 +53,10 @@ impl Controller {
             Controller::EndpointSliceMirroring => ["endpointslice-mirroring-controller", "endpointslicemirroring"],
             Controller::GarbageCollector => ["garbage-collector-controller", "garbagecollector"],
             Controller::Namespace => ["namespace-controller", "namespace"],
+            Controller::NodeIpam => ["node-ipam-controller", "nodeipam"],
             Controller::NodeLifecycle => ["node-lifecycle-controller", "nodelifecycle"],
             Controller::PodGarbageCollector => ["pod-garbage-collector-controller", "podgc"],
+            Controller::Scheduler => ["scheduler", "default-scheduler"],
             Controller::ServiceCidr => ["service-cidr-controller", "servicecidr"],
         }
     }
@@ -56,6 +64,11 @@ impl Controller {
     /// Its name.
     pub fn name(self) -> &'static str {
         self.names()[0]
+    }
+
+    /// Whether `*` means it too. A cluster that has a scheduler and ranges of its own does not want ours beside them.
+    pub fn is_usual(self) -> bool {
+        !matches!(self, Controller::NodeIpam | Controller::Scheduler)
     }
 
     fn find(name: &str) -> Option<Controller> {
@@ -69,7 +82,7 @@ pub struct Choice(BTreeSet<Controller>);
 
 /// There is no such controller.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("there is no controller {name:?}; there are {}, and * for all of them", Controller::ALL.map(Controller::name).join(", "))]
+#[error("there is no controller {name:?}; there are {}, and * for all but node-ipam-controller and scheduler", Controller::ALL.map(Controller::name).join(", "))]
 pub struct Unknown {
     /// What was asked for.
     pub name: String,
@@ -81,7 +94,7 @@ impl Choice {
         Choice(Controller::ALL.into_iter().collect())
     }
 
-    /// Reads a list: names, `-name` for all but that one, `*` for all others. Where a name stands twice, the first counts.
+    /// Reads a list: names, `-name` for all but that one, `*` for all others that are usual. Where a name stands twice, the first counts.
     pub fn parse(list: &str) -> Result<Choice, Unknown> {
         let words: Vec<&str> = list.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
         let mut said = Vec::new();
@@ -92,7 +105,9 @@ impl Choice {
         }
         let others = words.contains(&"*");
         let runs = |controller: &Controller| {
-            said.iter().find(|(named, _)| named == controller).map_or(others, |(_, runs)| *runs)
+            said.iter()
+                .find(|(named, _)| named == controller)
+                .map_or(others && controller.is_usual(), |(_, runs)| *runs)
         };
         Ok(Choice(Controller::ALL.into_iter().filter(runs).collect()))
     }

@@ -6,9 +6,11 @@
 mod choice;
 mod garbage;
 mod namespace;
+mod node_ipam;
 mod nodes;
 mod pod_garbage;
 mod queue;
+mod scheduler;
 mod service_cidr;
 mod services;
 
@@ -19,6 +21,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 pub use choice::{Choice, Controller, Unknown};
+pub use node_ipam::NodeRanges;
 
 /// How the controllers do their work.
 #[derive(Debug, Clone)]
@@ -35,6 +38,8 @@ pub struct Options {
     pub service_cidr_grace_period: Duration,
     /// Pods of a Node that has been missing for so long are deleted.
     pub pod_quarantine: Duration,
+    /// Where the ranges of Nodes for their Pods come from.
+    pub node_ranges: NodeRanges,
     /// Where we run, for Events.
     pub host: String,
 }
@@ -48,6 +53,7 @@ impl Default for Options {
             node_monitor_grace_period: Duration::from_secs(50),
             service_cidr_grace_period: Duration::from_secs(10),
             pod_quarantine: Duration::from_secs(40),
+            node_ranges: NodeRanges::default(),
             host: String::new(),
         }
     }
@@ -71,12 +77,19 @@ pub async fn run(cluster: Cluster, options: Options, stop: CancellationToken) ->
     if options.choice.has(Controller::Namespace) {
         tasks.spawn(namespace::run(cluster.clone(), stop.clone()));
     }
+    if options.choice.has(Controller::NodeIpam) {
+        let ranges = options.node_ranges.clone();
+        tasks.spawn(node_ipam::run(cluster.clone(), ranges, options.host.clone(), stop.clone()));
+    }
     if options.choice.has(Controller::NodeLifecycle) {
         let grace = options.node_monitor_grace_period;
         tasks.spawn(nodes::run(cluster.clone(), grace, options.host.clone(), stop.clone()));
     }
     if options.choice.has(Controller::PodGarbageCollector) {
         tasks.spawn(pod_garbage::run(cluster.clone(), options.pod_quarantine, stop.clone()));
+    }
+    if options.choice.has(Controller::Scheduler) {
+        tasks.spawn(scheduler::run(cluster.clone(), options.host.clone(), stop.clone()));
     }
     if options.choice.has(Controller::ServiceCidr) {
         tasks.spawn(service_cidr::run(cluster.clone(), options.service_cidr_grace_period, stop.clone()));

@@ -37,6 +37,12 @@ enum State {
     },
 }
 
+impl<K: Clone + Eq + Hash + Ord> Default for Queue<K> {
+    fn default() -> Queue<K> {
+        Queue::new()
+    }
+}
+
 impl<K: Clone + Eq + Hash + Ord> Queue<K> {
     pub(crate) fn new() -> Queue<K> {
         Queue { ready: VecDeque::new(), due: BTreeSet::new(), items: HashMap::new() }

@@ -21,7 +21,8 @@ fn a_list_names_the_controllers_that_run() {
 
 #[test]
 fn a_star_means_all_that_are_not_taken_out() {
-    let all = Controller::ALL.map(Controller::name);
+    let usual = Controller::ALL.into_iter().filter(|controller| controller.is_usual());
+    let all: Vec<_> = usual.map(Controller::name).collect();
     check("*", Ok(&all));
     check("*,-endpoint", Ok(&all[1..]));
     check("-endpoints-controller,*", Ok(&all[1..]));
@@ -32,4 +33,12 @@ fn a_star_means_all_that_are_not_taken_out() {
 fn of_a_name_that_stands_twice_the_first_counts() {
     check("endpoint,-endpoint", Ok(&["endpoints-controller"]));
     check("-endpoint,endpoint", Ok(&[]));
+}
+
+#[test]
+fn a_star_leaves_scheduler_and_node_ranges_to_the_cluster_that_has_them() {
+    let both = Choice::parse("*,scheduler,nodeipam").expect("names");
+    assert_eq!(both, Choice::all());
+    let neither = Choice::parse("*").expect("a star");
+    assert!(!neither.has(Controller::Scheduler) && !neither.has(Controller::NodeIpam));
 }

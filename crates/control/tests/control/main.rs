@@ -4,5 +4,6 @@ mod garbage;
 mod house;
 mod namespace;
 mod nodes;
+mod scheduler;
 mod service_cidr;
 mod services;

@@ -1,0 +1,145 @@
+//! Which Node a Pod goes to, and why not to the others. Pure.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use super::view::{Node, NodeSelector, Pod, Requirement, Taint, Term, Toleration};
+
+/// Why a Pod cannot go to a Node; said as kube-scheduler says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Refusal {
+    Selector,
+    Taint,
+    NotReady,
+    Unschedulable,
+    Full,
+}
+
+impl Refusal {
+    fn text(self) -> &'static str {
+        match self {
+            Refusal::Selector => "node(s) didn't match Pod's node affinity/selector",
+            Refusal::Taint => "node(s) had untolerated taint(s)",
+            Refusal::NotReady => "node(s) were not ready",
+            Refusal::Unschedulable => "node(s) were unschedulable",
+            Refusal::Full => "Too many pods",
+        }
+    }
+}
+
+/// What a Node's own conditions and fields say already; the taints that repeat them are not asked.
+const REPEATED: [&str; 3] =
+    ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", "node.kubernetes.io/unschedulable"];
+
+/// The first of the Nodes that takes the Pod; they come with the number of their Pods, those with the fewest first. If none
+/// does: why, Node by Node.
+pub(super) fn choose<'a>(
+    pod: &Pod,
+    nodes: impl Iterator<Item = (usize, &'a Node)>,
+) -> Result<&'a Node, Vec<(&'a str, Refusal)>> {
+    let mut refused = Vec::new();
+    for (pods, node) in nodes {
+        match refusal(pod, node, pods) {
+            None => return Ok(node),
+            Some(why) => refused.push((node.metadata.name.as_str(), why)),
+        }
+    }
+    Err(refused)
+}
+
+/// Why this Node does not take the Pod.
+fn refusal(pod: &Pod, node: &Node, pods: usize) -> Option<Refusal> {
+    let tolerates = |taint: &Taint| pod.spec.tolerations.iter().any(|toleration| tolerates(toleration, taint));
+    let repeated =
+        |key: &str| tolerates(&Taint { key: key.to_owned(), effect: "NoSchedule".to_owned(), ..Taint::default() });
+    if node.spec.unschedulable && !repeated(REPEATED[2]) {
+        return Some(Refusal::Unschedulable);
+    }
+    if !node.is_ready() && !repeated(REPEATED[0]) {
+        return Some(Refusal::NotReady);
+    }
+    let keeps_away = |taint: &&Taint| taint.effect != "PreferNoSchedule" && !REPEATED.contains(&taint.key.as_str());
+    if node.spec.taints.iter().filter(keeps_away).any(|taint| !tolerates(taint)) {
+        return Some(Refusal::Taint);
+    }
+    if !wanted(pod, node) {
+        return Some(Refusal::Selector);
+    }
+    node.room().filter(|room| pods >= *room).map(|_| Refusal::Full)
+}
+
+fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
+    if !toleration.effect.is_empty() && toleration.effect != taint.effect {
+        return false;
+    }
+    if !toleration.key.is_empty() && toleration.key != taint.key {
+        return false;
+    }
+    let numbers = || Some((taint.value.parse::<i64>().ok()?, toleration.value.parse::<i64>().ok()?));
+    match toleration.operator.as_str() {
+        "" | "Equal" => toleration.value == taint.value,
+        "Exists" => true,
+        "Lt" => numbers().is_some_and(|(taint, bound)| taint < bound),
+        "Gt" => numbers().is_some_and(|(taint, bound)| taint > bound),
+        _ => false,
+    }
+}
+
+/// Whether the Node has the labels the Pod asks for.
+fn wanted(pod: &Pod, node: &Node) -> bool {
+    let labels = &node.metadata.labels;
+    let selected = pod.spec.node_selector.iter().all(|(key, value)| labels.get(key) == Some(value));
+    let required = pod.spec.affinity.node_affinity.required.as_ref();
+    selected && required.is_none_or(|required| matches(required, node))
+}
+
+fn matches(selector: &NodeSelector, node: &Node) -> bool {
+    let holds = |term: &Term| {
+        let empty = term.match_expressions.is_empty() && term.match_fields.is_empty();
+        let label = |wanted: &Requirement| satisfied(wanted, node.metadata.labels.get(&wanted.key).map(String::as_str));
+        let name = Some(node.metadata.name.as_str());
+        let field = |wanted: &Requirement| satisfied(wanted, name.filter(|_| wanted.key == "metadata.name"));
+        !empty && term.match_expressions.iter().all(label) && term.match_fields.iter().all(field)
+    };
+    selector.node_selector_terms.iter().any(holds)
+}
+
+fn satisfied(wanted: &Requirement, value: Option<&str>) -> bool {
+    let among = |value: &str| wanted.values.iter().any(|known| known == value);
+    let number = |text: &str| text.parse::<i64>().ok();
+    let numbers = || Some((number(value?)?, number(wanted.values.first()?)?));
+    match wanted.operator.as_str() {
+        "In" => value.is_some_and(among),
+        "NotIn" => !value.is_some_and(among),
+        "Exists" => value.is_some(),
+        "DoesNotExist" => value.is_none(),
+        "Gt" => numbers().is_some_and(|(value, bound)| value > bound),
+        "Lt" => numbers().is_some_and(|(value, bound)| value < bound),
+        _ => false,
+    }
+}
+
+/// So many Nodes are named with a reason; the others are counted.
+const NAMED: usize = 3;
+
+/// Why no Node takes a Pod, in a sentence.
+pub(super) fn explain(refused: &[(&str, Refusal)]) -> String {
+    if refused.is_empty() {
+        return "no nodes available to schedule pods".to_owned();
+    }
+    let mut reasons: BTreeMap<Refusal, Vec<&str>> = BTreeMap::new();
+    refused.iter().for_each(|(name, why)| reasons.entry(*why).or_default().push(name));
+    let mut told = Vec::new();
+    for (why, mut names) in reasons {
+        names.sort_unstable();
+        let mut text = format!("{} {} ({}", names.len(), why.text(), names[..names.len().min(NAMED)].join(", "));
+        if names.len() > NAMED {
+            let _ = write!(text, " and {} more", names.len() - NAMED);
+        }
+        told.push(text + ")");
+    }
+    format!("0/{} nodes are available: {}.", refused.len(), told.join(", "))
+}
+
+#[cfg(test)]
+mod tests;
