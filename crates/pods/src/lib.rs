@@ -1,4 +1,7 @@
 //! Pods without containers: processes in network namespaces with an address, names, probes and an orderly end.
 
+pub mod env;
 pub mod host;
+pub mod hosts;
+pub mod resolv;
 pub mod shim;
