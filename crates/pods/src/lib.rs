@@ -4,3 +4,4 @@ pub mod env;
 pub mod host;
 pub mod hosts;
 pub mod resolv;
+pub mod shim;
