@@ -8,6 +8,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 use std::time::Duration;
 
+pub(crate) mod datagrams;
 pub(crate) mod relay;
 
 /// A netlink socket bound to a port of the kernel's choice, and that port.
