@@ -16,9 +16,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("cluster", &["api"]),
     ("kernel", &[]),
     ("probe", &[]),
+    ("monitor", &[]),
     ("control", &["api", "cluster", "endpoints", "probe"]),
-    ("proxy", &["api", "cluster", "kernel", "plan", "program"]),
-    ("dns", &["api", "cluster", "kernel", "zone"]),
+    ("proxy", &["api", "cluster", "kernel", "monitor", "plan", "program"]),
+    ("dns", &["api", "cluster", "kernel", "monitor", "zone"]),
     ("balancer", &["api", "cluster", "kernel", "plan"]),
     ("pods", &["api", "cluster", "kernel", "probe"]),
 ];

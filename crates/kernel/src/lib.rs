@@ -5,6 +5,7 @@
 //! async callers use a thread. A socket belongs to the network namespace of the thread that opened it, for good.
 
 pub mod conntrack;
+pub mod datagrams;
 mod error;
 pub mod iptables;
 pub mod ipvs;

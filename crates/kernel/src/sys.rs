@@ -8,6 +8,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 use std::time::Duration;
 
+pub(crate) mod datagrams;
 pub(crate) mod process;
 pub(crate) mod relay;
 

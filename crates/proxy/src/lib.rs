@@ -8,7 +8,6 @@ mod dataplane;
 mod error;
 mod follow;
 pub mod health;
-mod http;
 mod iptables;
 mod ipvs;
 #[cfg(test)]
@@ -33,6 +32,7 @@ use fairlead_api::kinds;
 use fairlead_api::view::{Family, Meta};
 use fairlead_cluster::programmed::{self, Component};
 use fairlead_cluster::{Cluster, Recorder, Reference, Severity};
+use fairlead_monitor::http;
 use fairlead_plan::{Change, Node, Planner};
 use tokio_util::sync::CancellationToken;
 

@@ -17,13 +17,11 @@ use prometheus_client::registry::{Metric, Registry};
 
 use crate::Mode;
 pub use tally::Tallies;
-pub(crate) use text::Format;
+pub(crate) use fairlead_monitor::Format;
 
-mod process;
 mod tally;
 #[cfg(test)]
 mod tests;
-mod text;
 
 /// All metrics. Cheap to clone, and to be counted in from any thread.
 #[derive(Debug, Clone)]
@@ -170,7 +168,7 @@ impl Metrics {
     /// Everything, as Prometheus reads it. Blocks as long as [`Metrics::count_with`] does.
     pub(crate) fn text(&self, format: Format) -> String {
         self.shared.tally.refresh();
-        text::write(&self.shared.registry, format)
+        fairlead_monitor::write(&self.shared.registry, format)
     }
 
     pub(crate) fn probed(&self, probe: Probe, code: u16) {
@@ -263,7 +261,7 @@ impl Shared {
         let help = "How often rules that somebody else changed were mended";
         registry.register("fairlead_proxy_drift_repairs", help, shared.repairs.clone());
         registry.register_collector(Box::new(tally));
-        registry.register_collector(Box::new(process::Process));
+        registry.register_collector(Box::new(fairlead_monitor::Process));
         shared
     }
 }

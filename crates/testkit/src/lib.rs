@@ -4,6 +4,7 @@
 pub mod component;
 pub mod declined;
 pub mod etcd;
+pub mod http;
 pub mod https;
 pub mod kubectl;
 pub mod need;

@@ -182,7 +182,7 @@ pub(crate) fn raise_descriptor_limit() -> io::Result<u64> {
     Ok(limit.rlim_cur)
 }
 
-fn write_address(address: SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
+pub(super) fn write_address(address: SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
     // SAFETY: sockaddr_storage holds integers only, for which all bits zero is a value.
     let mut storage: libc::sockaddr_storage = unsafe { zeroed() };
     match address {
@@ -212,7 +212,7 @@ fn write_address(address: SocketAddr) -> (libc::sockaddr_storage, libc::socklen_
     }
 }
 
-fn read_address(storage: &libc::sockaddr_storage) -> Option<SocketAddr> {
+pub(super) fn read_address(storage: &libc::sockaddr_storage) -> Option<SocketAddr> {
     match c_int::from(storage.ss_family) {
         libc::AF_INET => {
             // SAFETY: the family says that it is one; sockaddr_storage is large enough and aligned for it.

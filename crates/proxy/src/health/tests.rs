@@ -5,7 +5,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::Mode;
-use crate::http::tests::get;
+use fairlead_testkit::http::get;
 
 const PERIOD: Duration = Duration::from_secs(30);
 

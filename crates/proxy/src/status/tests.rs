@@ -1,7 +1,7 @@
 use fairlead_api::view::Family;
 
 use super::*;
-use crate::http::tests::get;
+use fairlead_testkit::http::get;
 
 fn status() -> Status {
     let pages = Pages {

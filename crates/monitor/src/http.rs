@@ -34,16 +34,18 @@ const BREATH: Duration = Duration::from_millis(100);
 
 /// What is asked for.
 #[derive(Debug)]
-pub(crate) struct Question {
-    pub(crate) path: String,
-    pub(crate) headers: HeaderMap,
+pub struct Question {
+    /// The path, without a query.
+    pub path: String,
+    /// Headers.
+    pub headers: HeaderMap,
 }
 
 /// The answer.
-pub(crate) type Answer = Response<Full<Bytes>>;
+pub type Answer = Response<Full<Bytes>>;
 
 /// An answer with a body of a type, as Go servers write it.
-pub(crate) fn answer(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Answer {
+pub fn answer(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Answer {
     let mut answer = Response::new(Full::new(body.into()));
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
@@ -54,12 +56,12 @@ pub(crate) fn answer(status: StatusCode, content_type: &'static str, body: impl 
 const NO_SNIFF: HeaderName = HeaderName::from_static("x-content-type-options");
 
 /// What is answered where there is nothing.
-pub(crate) fn not_found() -> Answer {
+pub fn not_found() -> Answer {
     answer(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", "404 page not found\n")
 }
 
 /// Listens. An IPv6 address stands for IPv6 alone: IPv4 has a listener of its own.
-pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM.nonblocking().cloexec(), Some(Protocol::TCP))?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
@@ -71,7 +73,7 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Answers until told to stop; connections end with it.
-pub(crate) async fn serve<F>(
+pub async fn serve<F>(
     listener: TcpListener,
     stop: CancellationToken,
     reply: impl Fn(Question) -> F + Clone + Send + Sync + 'static,
@@ -124,4 +126,4 @@ where
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

@@ -1,4 +1,4 @@
-//! Metrics as text: OpenMetrics for who asks for it, else the older format, which kube-proxy writes.
+//! Metrics as text: OpenMetrics for who asks for it, else the older format, which kube-proxy and CoreDNS write.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -8,7 +8,7 @@ use prometheus_client::registry::Registry;
 
 /// A way to write metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Format {
+pub enum Format {
     /// Prometheus' text format 0.0.4.
     Prometheus,
     /// OpenMetrics 1.0.
@@ -17,13 +17,13 @@ pub(crate) enum Format {
 
 impl Format {
     /// The one a client wants most, by its `Accept` header.
-    pub(crate) fn wanted(accept: &str) -> Format {
+    pub fn wanted(accept: &str) -> Format {
         let open = accept.split(',').any(|media| media.trim_start().starts_with("application/openmetrics-text"));
         if open { Format::OpenMetrics } else { Format::Prometheus }
     }
 
     /// Its media type.
-    pub(crate) fn media(self) -> &'static str {
+    pub fn media(self) -> &'static str {
         match self {
             Format::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
             Format::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
@@ -32,7 +32,7 @@ impl Format {
 }
 
 /// All metrics.
-pub(super) fn write(registry: &Registry, format: Format) -> String {
+pub fn write(registry: &Registry, format: Format) -> String {
     let mut open = String::new();
     // Writing to a String cannot fail.
     let _ = text::encode(&mut open, registry);

@@ -10,7 +10,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 /// Looks at `/proc` whenever it is asked.
 #[derive(Debug)]
-pub(super) struct Process;
+pub struct Process;
 
 /// Of a second. The kernel tells processor time to programs in these, whatever it counts in itself.
 const TICKS: f64 = 100.0;
@@ -48,7 +48,7 @@ fn processor_time(stat: &str) -> Option<f64> {
 }
 
 /// When the process began, in seconds since 1970.
-pub(super) fn started(stat: &str) -> Option<f64> {
+fn started(stat: &str) -> Option<f64> {
     let machine = fs::read_to_string("/proc/stat").ok()?;
     let boot: f64 = machine.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()?;
     Some(boot + field(stat, 22)? / TICKS)

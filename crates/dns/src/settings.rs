@@ -1,0 +1,468 @@
+//! What a DNS server runs with: server blocks and the settings of their plugins, as a Corefile names them. Defaults are
+//! CoreDNS'.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use fairlead_zone::{Name, PodRecords};
+
+pub use pattern::{Matcher, Pattern};
+
+mod pattern;
+
+/// What a DNS server runs with.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Settings {
+    /// Server blocks.
+    pub servers: Vec<Server>,
+    /// Where blocks without `bind` listen (`--bind-address`). None: everywhere.
+    pub listen: Vec<IpAddr>,
+    /// How many sockets, each with a thread, take datagrams of one address. `None`: one for each processor core.
+    pub sockets: Option<usize>,
+    /// Addresses of this server that others know it by, for NS records. Empty: those of its interfaces.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// A server block.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Server {
+    /// What it serves, and where.
+    pub keys: Vec<Key>,
+    /// What is done with a question.
+    pub plugins: Plugins,
+}
+
+/// A zone at a port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Key {
+    /// Names that end so.
+    pub zone: Name,
+    /// The port.
+    pub port: u16,
+}
+
+/// The plugins of a server block. They are asked in a fixed order, whatever the order of lines.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Plugins {
+    /// `bind`: where to listen.
+    pub bind: Vec<Bind>,
+    /// `multisocket`.
+    pub sockets: Option<usize>,
+    /// `reload`.
+    pub reload: Option<Reload>,
+    /// `health`.
+    pub health: Option<Health>,
+    /// `ready`.
+    pub ready: Option<Ready>,
+    /// `prometheus`: where metrics are.
+    pub prometheus: Option<Listen>,
+    /// `errors`.
+    pub errors: Option<Errors>,
+    /// `log`.
+    pub log: Vec<Log>,
+    /// `loadbalance`: addresses take turns in being first.
+    pub loadbalance: bool,
+    /// `rewrite`, in order.
+    pub rewrite: Vec<Rewrite>,
+    /// `autopath`.
+    pub autopath: Option<Autopath>,
+    /// `cache`.
+    pub cache: Option<Cache>,
+    /// `template`, in order.
+    pub template: Vec<Template>,
+    /// `hosts`.
+    pub hosts: Option<Hosts>,
+    /// `kubernetes`.
+    pub kubernetes: Option<Kubernetes>,
+    /// `loop`: questions that come back end the program.
+    pub looping: bool,
+    /// `forward`, in order.
+    pub forward: Vec<Forward>,
+}
+
+/// Where to listen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Bind {
+    /// At an address.
+    Address(IpAddr),
+    /// At all addresses of an interface.
+    Interface(String),
+    /// Not at this one, whatever else is said.
+    Except(Box<Bind>),
+}
+
+/// An address to listen at; without one, everywhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Listen {
+    /// `None`: everywhere.
+    pub address: Option<IpAddr>,
+    /// The port.
+    pub port: u16,
+}
+
+/// `reload`: how often the Corefile is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reload {
+    /// So often.
+    pub interval: Duration,
+    /// Give or take up to this much.
+    pub jitter: Duration,
+}
+
+/// `health`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Health {
+    /// Where.
+    pub listen: Listen,
+    /// How long questions are answered after being told to stop.
+    pub lameduck: Duration,
+}
+
+/// `ready`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ready {
+    /// Where.
+    pub listen: Listen,
+    /// Whether what was ready once may be unready again.
+    pub continuously: bool,
+}
+
+/// `errors`: which are told together.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Errors {
+    /// In order; the first that matches counts.
+    pub consolidate: Vec<Consolidate>,
+}
+
+/// Errors that are told together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Consolidate {
+    /// So often.
+    pub period: Duration,
+    /// Those that match.
+    pub pattern: Pattern,
+    /// `error`, `warning`, `info` or `debug`.
+    pub level: String,
+    /// Whether the first is told at once.
+    pub show_first: bool,
+}
+
+/// `log`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Log {
+    /// For names under these.
+    pub names: Vec<Name>,
+    /// What a line looks like, with `{placeholders}`.
+    pub format: String,
+    /// Which replies.
+    pub classes: Vec<Class>,
+}
+
+/// Kinds of replies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// All.
+    All,
+    /// There are records.
+    Success,
+    /// There is no such name, or no such record.
+    Denial,
+    /// Anything that went wrong.
+    Error,
+}
+
+/// Which zones a name error is passed on for, to the next plugin.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Fallthrough {
+    /// For none.
+    #[default]
+    Never,
+    /// For these.
+    Zones(Vec<Name>),
+}
+
+impl Fallthrough {
+    /// Whether it is for a name.
+    pub fn through(&self, name: &Name) -> bool {
+        match self {
+            Fallthrough::Never => false,
+            Fallthrough::Zones(zones) => zones.iter().any(|zone| name.is_under(zone)),
+        }
+    }
+}
+
+/// `rewrite`: one rule.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rewrite {
+    /// Whether later rules are looked at after this one matched.
+    pub proceed: bool,
+    /// What it does.
+    pub rule: Rule,
+}
+
+/// What a rewrite does.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Rule {
+    /// Asks for another name.
+    Name {
+        /// Which names.
+        from: Matcher,
+        /// The other name; `{1}` is what the first group matched.
+        to: String,
+        /// What is done to the answer.
+        answers: Vec<AnswerRule>,
+    },
+    /// Asks for another type.
+    Type {
+        /// This one.
+        from: u16,
+        /// By that one.
+        to: u16,
+    },
+    /// Changes times to live in the answer.
+    Ttl {
+        /// Of which names.
+        of: Matcher,
+        /// At least.
+        min: u32,
+        /// At most.
+        max: u32,
+    },
+}
+
+/// What a rewrite of a name does to the answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AnswerRule {
+    /// The name asked for stands where the other name stood.
+    Auto,
+    /// Names of records that match become another.
+    Name(Pattern, String),
+    /// Names in the data of records that match become another.
+    Value(Pattern, String),
+}
+
+/// `autopath`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Autopath {
+    /// For names under these.
+    pub zones: Vec<Name>,
+    /// Where the search path comes from.
+    pub search: Search,
+}
+
+/// Where a search path comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Search {
+    /// From the namespace of the Pod that asks.
+    Kubernetes,
+    /// From a file like `resolv.conf`.
+    File(String),
+}
+
+/// `cache`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cache {
+    /// For names under these.
+    pub zones: Vec<Name>,
+    /// Answers with records.
+    pub success: Share,
+    /// Answers without.
+    pub denial: Share,
+    /// How long failures are kept.
+    pub servfail: Duration,
+    /// Answers that are asked for often are fetched again before they expire.
+    pub prefetch: Option<Prefetch>,
+    /// Expired answers are better than none.
+    pub stale: Option<Stale>,
+    /// Whether times to live stay as they were.
+    pub keep_ttl: bool,
+}
+
+/// Half of a cache.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Share {
+    /// So many answers.
+    pub capacity: usize,
+    /// For so many seconds at most.
+    pub max_ttl: u32,
+    /// For so many seconds at least.
+    pub min_ttl: u32,
+    /// Not for names under these.
+    pub disabled: Vec<Name>,
+}
+
+/// When to fetch an answer before it expires.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Prefetch {
+    /// Asked for so often.
+    pub amount: u32,
+    /// Without a gap of so long.
+    pub gap: Duration,
+    /// Less than so much of its time is left.
+    pub percent: u32,
+}
+
+/// How expired answers are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stale {
+    /// For so long after they expired.
+    pub keep: Duration,
+    /// Whether a fresh one is tried for first.
+    pub verify: bool,
+    /// How long that may take; zero: as long as it takes.
+    pub limit: Duration,
+    /// Their time to live.
+    pub ttl: u32,
+}
+
+/// `template`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Template {
+    /// For names under these.
+    pub zones: Vec<Name>,
+    /// For this class; `None`: any.
+    pub class: Option<u16>,
+    /// For this type; `None`: any.
+    pub rtype: Option<u16>,
+    /// For names that match one of these; none: any name.
+    pub matches: Vec<Pattern>,
+    /// Records of the answer.
+    pub answer: Vec<crate::template::Text>,
+    /// Records of the additional section.
+    pub additional: Vec<crate::template::Text>,
+    /// Records of the authority section.
+    pub authority: Vec<crate::template::Text>,
+    /// The code of the reply.
+    pub rcode: u8,
+    /// What happens to a name of the zone that does not match.
+    pub fallthrough: Fallthrough,
+}
+
+/// `hosts`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hosts {
+    /// The file; with lines of its own and no file named, none.
+    pub file: Option<String>,
+    /// For names under these.
+    pub zones: Vec<Name>,
+    /// Lines of the Corefile.
+    pub inline: Vec<String>,
+    /// The time to live.
+    pub ttl: u32,
+    /// How often the file is looked at; zero: never again.
+    pub reload: Duration,
+    /// Whether addresses have names.
+    pub reverse: bool,
+    /// What happens to a name that is not in it.
+    pub fallthrough: Fallthrough,
+    /// Whether that goes for types other than addresses of a name that is in it, too.
+    pub fallthrough_unsupported: bool,
+}
+
+/// `kubernetes`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Kubernetes {
+    /// The cluster domain first; reverse zones.
+    pub zones: Vec<Name>,
+    /// Records of Pods.
+    pub pods: PodRecords,
+    /// The time to live.
+    pub ttl: u32,
+    /// Only these namespaces; empty: all.
+    pub namespaces: Vec<String>,
+    /// Only namespaces with these labels.
+    pub namespace_labels: Option<String>,
+    /// Only Services and EndpointSlices with these labels.
+    pub labels: Option<String>,
+    /// Whether endpoints have the names of their Pods.
+    pub endpoint_pod_names: bool,
+    /// Whether there are no endpoints.
+    pub noendpoints: bool,
+    /// Whether a Service without endpoints has no name.
+    pub ignore_empty_service: bool,
+    /// Whether names of zones are served.
+    pub zonal: bool,
+    /// What happens to a name that is not there.
+    pub fallthrough: Fallthrough,
+    /// How long questions wait for the cluster at the start.
+    pub startup_timeout: Duration,
+    /// A kubeconfig, in place of the one of the command line.
+    pub kubeconfig: Option<String>,
+    /// The URL of the API server.
+    pub endpoint: Option<String>,
+}
+
+/// `forward`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Forward {
+    /// For names under this.
+    pub from: Name,
+    /// Not for names under these.
+    pub except: Vec<Name>,
+    /// Who is asked.
+    pub to: Vec<Upstream>,
+    /// Who is asked first.
+    pub policy: Policy,
+    /// Which transport.
+    pub transport: Transport,
+    /// Failed checks after which nobody asks there; 0: never.
+    pub max_fails: u32,
+    /// How an upstream that failed is checked.
+    pub health_check: HealthCheck,
+    /// How long an idle connection is kept.
+    pub expire: Duration,
+    /// How long an answer may take.
+    pub read_timeout: Duration,
+    /// Questions at a time; 0: as many as there are.
+    pub max_concurrent: usize,
+    /// Whether nobody is asked if nobody is well.
+    pub fail_fast: bool,
+    /// Codes after which the next upstream is asked.
+    pub failover: Vec<u8>,
+    /// Codes after which the next `forward` is asked.
+    pub next: Vec<u8>,
+}
+
+/// Who is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Upstream {
+    /// A server.
+    Address(SocketAddr),
+    /// Those a file like `/etc/resolv.conf` names.
+    File(String),
+}
+
+/// Who is asked first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Policy {
+    /// Anybody.
+    #[default]
+    Random,
+    /// One after the other.
+    RoundRobin,
+    /// The first that is well.
+    Sequential,
+}
+
+/// How upstreams are asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Transport {
+    /// As we were.
+    #[default]
+    Same,
+    /// By UDP, and by TCP for what does not fit.
+    PreferUdp,
+    /// By TCP.
+    ForceTcp,
+}
+
+/// How an upstream that failed is checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HealthCheck {
+    /// So often, until it answers.
+    pub interval: Duration,
+    /// Whether recursion is asked for.
+    pub recursion: bool,
+    /// The name asked for.
+    pub domain: Name,
+}

@@ -1,0 +1,8 @@
+//! How do machines ask a component how it does? Small HTTP servers, metrics as text, and what the process uses.
+
+pub mod http;
+mod process;
+mod text;
+
+pub use process::Process;
+pub use text::{Format, write};
