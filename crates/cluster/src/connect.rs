@@ -17,6 +17,12 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Who answers requests: the API server that a kubeconfig names, or, with its credentials, the one at another URL.
 pub(crate) async fn requests(kubeconfig: Option<&Path>, url: Option<&str>) -> Result<Requests, OpenError> {
+    let client = client(kubeconfig, url).await?;
+    Ok(boxed(tower::service_fn(move |request| send(client.clone(), request))))
+}
+
+/// The same, as kube has it.
+pub(crate) async fn client(kubeconfig: Option<&Path>, url: Option<&str>) -> Result<kube::Client, OpenError> {
     let url = url.map(parse).transpose()?;
     let mut config = match (kubeconfig, url.clone()) {
         (Some(file), _) => read(file).await?,
@@ -32,8 +38,7 @@ pub(crate) async fn requests(kubeconfig: Option<&Path>, url: Option<&str>) -> Re
     config.read_timeout = None;
     // Who sends a request decides whether to send it again.
     config.default_retry = false;
-    let client = kube::Client::try_from(config).map_err(|error| OpenError::Client(Box::new(error)))?;
-    Ok(boxed(tower::service_fn(move |request| send(client.clone(), request))))
+    kube::Client::try_from(config).map_err(|error| OpenError::Client(Box::new(error)))
 }
 
 async fn read(file: &Path) -> Result<kube::Config, OpenError> {

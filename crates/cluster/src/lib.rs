@@ -16,6 +16,7 @@ pub mod programmed;
 mod recorder;
 mod remote;
 mod request;
+pub mod streams;
 
 use std::path::Path;
 use std::sync::Arc;

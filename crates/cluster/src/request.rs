@@ -24,6 +24,8 @@ mod tests;
 
 /// How long an answer may take. The API server's own bound is 60 s; who waits longer has better things to do.
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// A list as a table.
+const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 /// The largest answer that is read; an object has at most 3 MiB.
 const ANSWER_LIMIT: usize = 64 << 20;
 
@@ -110,6 +112,12 @@ impl Cluster {
     /// One object.
     pub async fn get(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Value, Error> {
         self.send(Method::GET, &path(kind, namespace, name, None), JSON, None).await
+    }
+
+    /// The objects of a namespace, or of all (""), as the table people are shown.
+    pub async fn table(&self, kind: &Kind, namespace: &str) -> Result<Value, Error> {
+        let request = Request::builder().method(Method::GET).uri(path(kind, namespace, "", None)).header(ACCEPT, TABLE);
+        read(&self.answer(request, Bytes::new()).await?)
     }
 
     /// Makes an object; its namespace is the one in its metadata. The answer is the object as it is now.

@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 
 use crate::config::{ControlFlags, Flags, ProxyFlags};
 use crate::env::EnvFlags;
+use crate::pods::{ExecFlags, LogsFlags, PsFlags, RunFlags, StopFlags};
 use crate::trace::TraceFlags;
 
 /// Kubernetes Services on plain machines: one binary, no containers.
@@ -38,6 +39,17 @@ pub(crate) enum Command {
     /// Show the environment variables of a Pod's container: those of Services and its own
     #[command(args_override_self = true)]
     Env(Box<EnvFlags>),
+    /// Run a command as a Pod: with an address, names, probes and an orderly end
+    #[command(args_override_self = true)]
+    Run(Box<RunFlags>),
+    /// Show Pods
+    Ps(PsFlags),
+    /// Show what a Pod has said
+    Logs(LogsFlags),
+    /// Run a command beside a Pod's process
+    Exec(ExecFlags),
+    /// End Pods: no new connections first, then the process
+    Stop(StopFlags),
     /// Copy the store of a data directory into a file
     Backup {
         /// Where the copy goes

@@ -149,7 +149,7 @@ impl Environment {
         }
     }
 
-    fn data_dir(&self) -> anyhow::Result<PathBuf> {
+    pub(crate) fn data_dir(&self) -> anyhow::Result<PathBuf> {
         if self.root {
             return Ok(PathBuf::from(ROOT_DATA_DIR));
         }

@@ -14,6 +14,7 @@ mod config;
 mod env;
 mod gates;
 mod logs;
+mod pods;
 mod trace;
 mod wire;
 
@@ -51,6 +52,11 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Cleanup => wire::proxy::cleanup(),
         Command::Trace(flags) => std::process::exit(threads()?.block_on(trace::run(&flags))),
         Command::Env(flags) => threads()?.block_on(env::run(&flags)),
+        Command::Run(flags) => exit(threads()?.block_on(pods::run::run(*flags))?),
+        Command::Ps(flags) => threads()?.block_on(pods::list::run(flags)),
+        Command::Logs(flags) => threads()?.block_on(pods::logs::run(flags)),
+        Command::Exec(flags) => exit(threads()?.block_on(pods::exec::run(flags))?),
+        Command::Stop(flags) => threads()?.block_on(pods::stop::run(flags)),
         Command::Backup { file, flags } => {
             let config = config::load(*flags, Role::Server, &environment)?;
             threads()?.block_on(wire::backup(&config, &file))
@@ -58,6 +64,11 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Restore { file, flags } => wire::restore(&config::load(*flags, Role::Server, &environment)?, &file),
         Command::Version => Ok(writeln!(std::io::stdout(), "fairlead {}", env!("CARGO_PKG_VERSION"))?),
     }
+}
+
+/// Ends with the code of a command that ran elsewhere. Input that is still waited for does not keep us.
+fn exit(code: i32) -> anyhow::Result<()> {
+    std::process::exit(code)
 }
 
 fn serve(config: config::Config) -> anyhow::Result<()> {

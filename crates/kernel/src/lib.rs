@@ -18,5 +18,6 @@ pub mod process;
 pub mod relay;
 mod sys;
 pub mod sysctl;
+pub mod terminal;
 
 pub use error::{Error, Refusal};

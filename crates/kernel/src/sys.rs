@@ -11,6 +11,7 @@ use std::time::Duration;
 pub(crate) mod datagrams;
 pub(crate) mod process;
 pub(crate) mod relay;
+pub(crate) mod terminal;
 
 /// A netlink socket bound to a port of the kernel's choice, and that port.
 pub(crate) fn netlink_socket(protocol: c_int) -> io::Result<(OwnedFd, u32)> {
