@@ -4,5 +4,6 @@ pub mod agent;
 pub mod env;
 pub mod host;
 pub mod hosts;
+pub mod outbound;
 pub mod resolv;
 pub mod shim;
