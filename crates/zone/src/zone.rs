@@ -254,4 +254,4 @@ fn remove_sorted<T: Ord>(table: &mut Table<T>, address: IpAddr, value: &T) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

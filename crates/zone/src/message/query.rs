@@ -11,6 +11,10 @@ const MAX_COUNTS: [u16; 3] = [1, 1, 2];
 
 /// What came in.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it lives on the stack for one query; a box would be an allocation for each"
+)]
 pub enum Reading<'m> {
     /// A query.
     Query(Query<'m>),
