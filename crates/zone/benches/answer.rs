@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fairlead_api::source::Key;
-use fairlead_api::view::{Endpoint, EndpointPort, EndpointSlice, Namespace, Service, ServicePort};
+use fairlead_api::view::{Endpoint, EndpointPort, EndpointSlice, Namespace, Protocol, Service, ServicePort};
 use fairlead_zone::message::{self, Edns, Reading};
 use fairlead_zone::{Change, Name, Options, Zone, rtype};
 
@@ -17,7 +17,7 @@ const ROUNDS: usize = 7;
 
 fn service(number: usize) -> Change {
     let mut service = Service::default();
-    service.spec.cluster_ip = if number % 4 == 0 { "None".to_owned() } else { address(10, number) };
+    service.spec.cluster_ip = if number.is_multiple_of(4) { "None".to_owned() } else { address(10, number) };
     let port = ServicePort { name: "http".to_owned(), port: 80, ..ServicePort::default() };
     service.spec.ports = vec![port];
     Change::Service(Key::new("default", format!("service-{number}")), Some(Arc::new(service)))
@@ -30,7 +30,8 @@ fn slice(number: usize) -> Change {
         ..Endpoint::default()
     };
     let mut slice = EndpointSlice { endpoints: (0..ENDPOINTS).map(endpoint).collect(), ..EndpointSlice::default() };
-    slice.ports = vec![EndpointPort { name: Some("http".to_owned()), port: Some(80), ..EndpointPort::default() }];
+    let (name, protocol) = (Some("http".to_owned()), Some(Protocol::Tcp));
+    slice.ports = vec![EndpointPort { name, protocol, port: Some(80), ..EndpointPort::default() }];
     let label = ("kubernetes.io/service-name".to_owned(), format!("service-{number}"));
     slice.metadata.labels.extend([label]);
     Change::EndpointSlice(Key::new("default", format!("service-{number}-x")), Some(Arc::new(slice)))
