@@ -81,14 +81,13 @@ fn in_turn<T>(list: &[T], turn: u32, mut push: impl FnMut(&T) -> bool) {
     let _ = after.iter().chain(before).all(&mut push);
 }
 
-/// Endpoints of one name are few, so two of one address are found by looking back.
+/// Endpoints are sorted by address, so two of one address stand beside each other.
 fn push_members(members: &[Member], turn: u32, addresses: &mut Addresses<'_>) {
-    let rtype = addresses.rtype;
-    let (before, after) = members.split_at(turn as usize % members.len().max(1));
-    let in_order = || after.iter().chain(before).filter(|member| member.is_of_type(rtype));
-    for (place, member) in in_order().enumerate() {
-        let again = in_order().take(place).any(|other| other.address == member.address);
-        if !again && !addresses.push_ip(member.address) {
+    let first = turn as usize % members.len().max(1);
+    for place in (first..members.len()).chain(0..first) {
+        let member = &members[place];
+        let again = place > 0 && members[place - 1].address == member.address;
+        if !again && member.is_of_type(addresses.rtype) && !addresses.push_ip(member.address) {
             return;
         }
     }
