@@ -76,9 +76,9 @@ impl Zone {
                 if !self.namespaces.contains(namespace.as_bytes()) {
                     return Why::NoNamespace(namespace);
                 }
-                match kind {
-                    b"pod" => self.why_no_pod(question, before - 1),
-                    _ => self.why_no_service(question, Key::new(namespace, label(before - 3)), before - 3),
+                match before.checked_sub(3).filter(|_| kind == b"svc") {
+                    Some(labels) => self.why_no_service(question, Key::new(namespace, label(labels)), labels),
+                    None => self.why_no_pod(question, before - 1),
                 }
             }
             _ => Why::NotOfTheCluster(question.name()),

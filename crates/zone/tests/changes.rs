@@ -198,6 +198,8 @@ proptest! {
         for question in questions() {
             prop_assert_eq!(zone.answer(&question), anew.answer(&question), "{:?}", question);
             prop_assert!(!matches!(anew.answer(&question), Answer::NotOurs | Answer::Refused));
+            let found = matches!(zone.answer(&question), Answer::Records(_) | Answer::Alias(_));
+            prop_assert_eq!(zone.why(&question).is_none(), found, "{:?}", question);
         }
     }
 }

@@ -204,6 +204,8 @@ proptest! {
             Reading::Query(query) => {
                 let outcome = message::reply(&zone, &query, 7, query.limit(), &mut out);
                 prop_assert!(out.len() <= query.limit());
+                prop_assert!(zone.why(&query.question).is_none_or(|why| !why.to_string().is_empty()));
+                let _ = zone.search(&query.question, "default", &[]);
                 prop_assert_eq!(out.is_empty(), matches!(outcome, Outcome::NotOurs | Outcome::Alias(_)));
                 prop_assert!(out.is_empty() || Message::parse(&out).is_ok());
             }
