@@ -128,7 +128,7 @@ impl Zone {
     }
 
     /// The longest zone a name is in, and how many labels stand before it.
-    fn apex_of(&self, question: &Question) -> Option<(&Apex, usize)> {
+    pub(crate) fn apex_of(&self, question: &Question) -> Option<(&Apex, usize)> {
         let found = self
             .apexes
             .iter()
@@ -159,6 +159,8 @@ impl Zone {
     fn step(&self, question: &Question, apex: &Apex, before: usize) -> Step<'_> {
         match question.rtype {
             rtype::SOA | rtype::NS if before == 0 => self.of_apex(question.rtype, apex),
+            // A zone has its start at its top alone; whether the name exists is not looked at.
+            rtype::SOA => Step::NoData,
             rtype::TXT if before == 1 && question.label(0) == b"dns-version" => Step::Data(self.version(question)),
             rtype::PTR => self.pointer(question, apex, before),
             _ => self.of_found(question, apex, &self.find(question, apex, before)),
@@ -183,7 +185,7 @@ impl Zone {
 
     fn of_alias<'z>(&'z self, question: &Question, target: &'z Name) -> Step<'z> {
         match question.rtype {
-            rtype::A | rtype::AAAA | rtype::TXT => Step::Alias(target),
+            rtype::A | rtype::AAAA => Step::Alias(target),
             rtype::CNAME => {
                 let answer = records::aliases(&question.name(), std::slice::from_ref(target), self.ttl());
                 Step::Data(Data::Made(Made { answer, additional: Vec::new() }.into()))

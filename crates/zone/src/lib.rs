@@ -50,4 +50,5 @@ pub use answer::{Alias, Answer, Records};
 pub use name::{MAX_LABEL, MAX_NAME, Name, NameError};
 pub use options::{DEFAULT_TTL, Options, PodRecords, pointer_name, reverse_zones};
 pub use question::Question;
+pub use search::Searched;
 pub use zone::{Change, Zone};

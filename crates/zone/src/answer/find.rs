@@ -2,8 +2,6 @@
 
 use std::net::IpAddr;
 
-use fairlead_api::ip;
-
 use crate::name::Name;
 use crate::options::PodRecords;
 use crate::question::Question;
@@ -158,5 +156,6 @@ impl PortWanted {
 fn undashed(label: &[u8]) -> Option<IpAddr> {
     let label = std::str::from_utf8(label).ok()?;
     let is_v4 = label.matches('-').count() == 3 && !label.contains("--");
-    ip::parse(&label.replace('-', if is_v4 { "." } else { ":" })).map(|ip| ip.to_canonical())
+    let text = label.replace('-', if is_v4 { "." } else { ":" });
+    text.parse().ok().map(|ip: IpAddr| ip.to_canonical())
 }
