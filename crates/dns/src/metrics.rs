@@ -52,7 +52,6 @@ struct Shared {
     hosts_reloaded: Gauge<f64, std::sync::atomic::AtomicU64>,
     autopath: Family<OfServer, Counter>,
     reloads_failed: Counter,
-    config: Family<OfConfig, Gauge>,
     full: Counter,
     age: Gauge<f64, std::sync::atomic::AtomicU64>,
 }
@@ -147,15 +146,9 @@ impl Metrics {
         self.shared.autopath.get_or_create(&OfServer { server: server.to_owned() }).inc();
     }
 
-    /// A Corefile was read; `None`: it makes no sense.
-    pub(crate) fn reloaded(&self, hash: Option<String>) {
-        match hash {
-            None => drop(self.shared.reloads_failed.inc()),
-            Some(value) => {
-                self.shared.config.clear();
-                self.shared.config.get_or_create(&OfConfig { hash: "sha512", value }).set(1);
-            }
-        }
+    /// A Corefile that changed makes no sense.
+    pub(crate) fn reload_failed(&self) {
+        self.shared.reloads_failed.inc();
     }
 
     /// Everything, as Prometheus reads it.
@@ -291,12 +284,6 @@ struct OfConnection {
     proto: &'static str,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfConfig {
-    hash: &'static str,
-    value: String,
-}
-
 impl Shared {
     fn register(registry: &mut Registry) -> Shared {
         let counts = Arc::new(counts::All::default());
@@ -326,7 +313,6 @@ impl Shared {
             hosts_reloaded: Gauge::default(),
             autopath: Family::default(),
             reloads_failed: Counter::default(),
-            config: Family::default(),
             full: Counter::default(),
             age: Gauge::default(),
         };
@@ -380,8 +366,6 @@ impl Shared {
         registry.register("coredns_autopath_success", help, self.autopath.clone());
         let help = "Counter of the number of failed reload attempts";
         registry.register("coredns_reload_failed", help, self.reloads_failed.clone());
-        let help = "A metric with a constant '1' value labeled by hash, and value which type of hash generated";
-        registry.register("coredns_reload_version_info", help, self.config.clone());
         let help = "How many questions were answered SERVFAIL because too many waited for others";
         registry.register("fairlead_dns_overload", help, self.full.clone());
         let help = "For how long the cluster's names have not been kept up to date";

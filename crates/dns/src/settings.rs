@@ -189,6 +189,15 @@ impl Fallthrough {
             Fallthrough::Zones(zones) => zones.iter().any(|zone| name.is_under(zone)),
         }
     }
+
+    /// The same for a name in a zone. The name is made only if the zone does not decide.
+    pub(crate) fn through_in(&self, zone: &Name, name: impl FnOnce() -> Name) -> bool {
+        match self {
+            Fallthrough::Never => false,
+            Fallthrough::Zones(zones) if zones.iter().any(|other| zone.is_under(other)) => true,
+            Fallthrough::Zones(zones) => zones.iter().any(|other| other.is_under(zone)) && self.through(&name()),
+        }
+    }
 }
 
 /// `rewrite`: one rule.
