@@ -117,6 +117,9 @@ impl<T: View> Watched<T> {
 
 impl<T> std::fmt::Debug for Watched<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Watched").field("listed", &self.listed).field("revision", &self.revision).finish_non_exhaustive()
+        f.debug_struct("Watched")
+            .field("listed", &self.listed)
+            .field("revision", &self.revision)
+            .finish_non_exhaustive()
     }
 }

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use fairlead_zone::Name;
-use fairlead_zone::message::{self, Builder, CD, Edns, Head, Message, Query, RD, Reading, Rcode, Record};
+use fairlead_zone::message::{self, Builder, CD, Edns, Head, Message, Query, RD, Rcode, Reading, Record};
 
 /// What is asked, and by whom.
 #[derive(Debug, Clone)]

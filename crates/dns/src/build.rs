@@ -141,7 +141,8 @@ fn of_interface(name: &str) -> Vec<IpAddr> {
 
 fn chain(server: &Server, label: String, names: Option<Arc<Names>>, metrics: &Metrics) -> Result<Chain, Error> {
     let plugins = &server.plugins;
-    let cache = plugins.cache.as_ref().map(|cache| Arc::new(Cache::new(cache, metrics.cache(&label, &zones_of(plugins)))));
+    let cache =
+        plugins.cache.as_ref().map(|cache| Arc::new(Cache::new(cache, metrics.cache(&label, &zones_of(plugins)))));
     let zone = server.keys.first().map_or_else(Name::root, |key| key.zone.clone());
     let mut forwards = Vec::new();
     for forward in &plugins.forward {

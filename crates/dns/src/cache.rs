@@ -122,7 +122,8 @@ impl Cache {
         let half = |half: &Half, kind| {
             let shard = half.shard(&self.hasher, &key);
             let entry = shard.entries.get(&key)?;
-            let left = entry.ttl.checked_sub(now.saturating_duration_since(entry.stored)).filter(|left| !left.is_zero())?;
+            let left =
+                entry.ttl.checked_sub(now.saturating_duration_since(entry.stored)).filter(|left| !left.is_zero())?;
             let seconds = u32::try_from(left.as_secs()).unwrap_or(u32::MAX);
             self.counts.asked();
             self.counts.hit(kind);

@@ -53,8 +53,10 @@ impl Outside for Corefile {
         }
         // A directory that is not there has no files that match.
         let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-        let matches = |path: &PathBuf| path.file_name().and_then(|name| name.to_str()).is_some_and(|name| fits(last, name));
-        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(matches).filter(|path| path.is_file()).collect();
+        let matches =
+            |path: &PathBuf| path.file_name().and_then(|name| name.to_str()).is_some_and(|name| fits(last, name));
+        let mut paths: Vec<PathBuf> =
+            entries.map(|entry| entry.path()).filter(matches).filter(|path| path.is_file()).collect();
         paths.sort();
         let text = |path: PathBuf| match read(&path) {
             Ok(text) => Ok((path.display().to_string(), text)),

@@ -162,7 +162,7 @@ impl Drop for Running<'_> {
 }
 
 /// The servers a file like `/etc/resolv.conf` names.
-pub(crate) fn nameservers(text: &str) -> Vec<SocketAddr> {
+pub fn nameservers(text: &str) -> Vec<SocketAddr> {
     let server = |line: &str| {
         let mut words = line.split_whitespace();
         let address = words.next().filter(|word| *word == "nameserver").and_then(|_| words.next())?;

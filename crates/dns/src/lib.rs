@@ -31,5 +31,6 @@ mod words;
 
 pub use error::Error;
 pub use files::Corefile;
+pub use forward::nameservers;
 pub use server::{run, run_file};
 pub use settings::Settings;

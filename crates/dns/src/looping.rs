@@ -66,7 +66,10 @@ impl Looping {
             () = asked => {}
             () = self.found.notified() => {}
         }
-        format!("loop ({at}) detected for zone {:?}: questions that are forwarded come back; look at what `forward` names", self.zone)
+        format!(
+            "loop ({at}) detected for zone {:?}: questions that are forwarded come back; look at what `forward` names",
+            self.zone
+        )
     }
 }
 

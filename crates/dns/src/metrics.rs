@@ -289,7 +289,8 @@ impl Shared {
         let counts = Arc::new(counts::All::default());
         let build: Family<[(&'static str, &'static str); 3], Gauge> = Family::default();
         build.get_or_create(&[("version", env!("CARGO_PKG_VERSION")), ("revision", ""), ("goversion", "")]).set(1);
-        let help = "A metric with a constant '1' value labeled by version, revision, and goversion from which it was built";
+        let help =
+            "A metric with a constant '1' value labeled by version, revision, and goversion from which it was built";
         registry.register("coredns_build_info", help, build);
         registry.register_collector(Box::new(counts.clone()));
         registry.register_collector(Box::new(Process));

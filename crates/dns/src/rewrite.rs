@@ -95,7 +95,9 @@ fn changed(name: &Name, undo: &Undo) -> Option<Name> {
     let text = || name.to_lower().to_string();
     match undo {
         Undo::Swap(from, to) => (name == from).then(|| to.clone()),
-        Undo::Suffix(from, to) => text().strip_suffix(from.as_str()).and_then(|rest| format!("{rest}{to}").parse().ok()),
+        Undo::Suffix(from, to) => {
+            text().strip_suffix(from.as_str()).and_then(|rest| format!("{rest}{to}").parse().ok())
+        }
         Undo::Name(pattern, to) | Undo::Value(pattern, to) => {
             pattern.rewrite(&text(), to).and_then(|new| new.parse().ok())
         }

@@ -170,7 +170,9 @@ impl Server {
             tokio::spawn(async move { stop.run_until_cancelled(read).await });
         }
         for (looping, at) in &blocks.loops {
-            let Some(address) = self.listeners.get(at).map(|listener| reachable(listener.place.address)) else { continue };
+            let Some(address) = self.listeners.get(at).map(|listener| reachable(listener.place.address)) else {
+                continue;
+            };
             let (stop, watch, found) = (stop.clone(), looping.clone().watch(address), self.loops.0.clone());
             tokio::spawn(async move {
                 if let Some(why) = stop.run_until_cancelled(watch).await {

@@ -128,7 +128,8 @@ pub(crate) enum Made {
 pub(crate) fn answer(template: &Template, ask: &Ask) -> Made {
     let zone = template.zones.iter().filter(|zone| ask.name.is_under(zone)).max_by_key(|zone| zone.label_count());
     let Some(zone) = zone else { return Made::Pass };
-    if template.class.is_some_and(|class| class != ask.class) || template.rtype.is_some_and(|rtype| rtype != ask.rtype) {
+    if template.class.is_some_and(|class| class != ask.class) || template.rtype.is_some_and(|rtype| rtype != ask.rtype)
+    {
         return Made::Pass;
     }
     let name = ask.name.to_lower().to_string();

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-use crate::config::{ControlFlags, Flags, ProxyFlags};
+use crate::config::{ControlFlags, DnsFlags, Flags, ProxyFlags};
 use crate::trace::TraceFlags;
 
 /// Kubernetes Services on plain machines: one binary, no containers.
@@ -29,6 +29,9 @@ pub(crate) enum Command {
     /// Serve a cluster's Services on this machine, as kube-proxy does and with its options
     #[command(args_override_self = true)]
     Proxy(Box<ProxyFlags>),
+    /// Answer questions about a cluster's names, as CoreDNS does and with its Corefile
+    #[command(args_override_self = true)]
+    Dns(Box<DnsFlags>),
     /// Remove everything Fairlead put into this machine's kernel
     Cleanup,
     /// Say what happens to a packet on a Node, and why; send one and show what the kernel did to it

@@ -70,7 +70,11 @@ pub struct Inbox {
 
 impl Default for Inbox {
     fn default() -> Inbox {
-        Inbox { headers: Headers::new(calls::MANY), buffer: vec![0; LONGEST * calls::MANY], found: Vec::with_capacity(calls::MANY) }
+        Inbox {
+            headers: Headers::new(calls::MANY),
+            buffer: vec![0; LONGEST * calls::MANY],
+            found: Vec::with_capacity(calls::MANY),
+        }
     }
 }
 
@@ -116,9 +120,9 @@ impl Outbox {
         let mut rest = self.parcels.as_slice();
         while !rest.is_empty() {
             let bytes = &self.bytes;
-            let parcels = rest.iter().filter_map(|(range, to)| {
-                Some(Parcel { bytes: bytes.get(range.clone())?, to: to.from, from: to.to })
-            });
+            let parcels = rest
+                .iter()
+                .filter_map(|(range, to)| Some(Parcel { bytes: bytes.get(range.clone())?, to: to.from, from: to.to }));
             // The first one is at fault when none goes.
             let sent = self.headers.send(socket.as_fd(), parcels).unwrap_or_default().max(1);
             rest = rest.get(sent..).unwrap_or_default();

@@ -16,8 +16,8 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Metric, Registry};
 
 use crate::Mode;
-pub use tally::Tallies;
 pub(crate) use fairlead_monitor::Format;
+pub use tally::Tallies;
 
 mod tally;
 #[cfg(test)]

@@ -45,7 +45,8 @@ pub(super) async fn tcp(stream: &mut TcpStream, ask: &Ask) -> io::Result<Message
     let length = usize::from(stream.read_u16().await?);
     let mut bytes = vec![0; length.min(MAX_MESSAGE)];
     stream.read_exact(&mut bytes).await?;
-    answer(&bytes, id, ask).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "that is no answer to the question"))
+    answer(&bytes, id, ask)
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "that is no answer to the question"))
 }
 
 /// The message, if it answers this question.

@@ -233,7 +233,11 @@ fn durations(encoder: &mut DescriptorEncoder<'_>, all: &Summed) -> fmt::Result {
 fn sizes(encoder: &mut DescriptorEncoder<'_>, all: &Summed) -> fmt::Result {
     type Part = fn(&Shard) -> &[Spread<{ SIZES.len() + 1 }>; 2];
     let parts: [(&str, &str, Part); 2] = [
-        ("coredns_dns_request_size_bytes", "Size of the EDNS0 UDP buffer in bytes (64K for TCP) per zone and protocol", |shard| &shard.request_sizes),
+        (
+            "coredns_dns_request_size_bytes",
+            "Size of the EDNS0 UDP buffer in bytes (64K for TCP) per zone and protocol",
+            |shard| &shard.request_sizes,
+        ),
         ("coredns_dns_response_size_bytes", "Size of the returned response in bytes", |shard| &shard.response_sizes),
     ];
     for (name, help, part) in parts {
@@ -260,6 +264,7 @@ fn histogram<const BUCKETS: usize>(
         return Ok(());
     }
     let bound = |index: usize| if index + 1 == BUCKETS { f64::MAX } else { bound(index) };
-    let buckets: Vec<(f64, u64)> = spread.counts.iter().enumerate().map(|(index, count)| (bound(index), *count)).collect();
+    let buckets: Vec<(f64, u64)> =
+        spread.counts.iter().enumerate().map(|(index, count)| (bound(index), *count)).collect();
     metric.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)
 }

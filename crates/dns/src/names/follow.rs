@@ -102,7 +102,10 @@ impl Follower {
 
     fn failing(&self) -> bool {
         let slices = self.slices.as_ref().is_some_and(Watched::failing);
-        slices || self.services.failing() || self.namespaces.failing() || self.pods.as_ref().is_some_and(Watched::failing)
+        slices
+            || self.services.failing()
+            || self.namespaces.failing()
+            || self.pods.as_ref().is_some_and(Watched::failing)
     }
 
     /// Waits for something, and keeps it.

@@ -19,7 +19,9 @@ fn records_are_read_as_zone_files_write_them() {
 
 #[test]
 fn what_is_no_record_is_none() {
-    for text in ["", "a.", "a. IN", "a. A", "a. A x", "a. A 1.2.3.4 5", "a. IN NOTYPE 1", "a. TXT \"x", "a..b. A 1.2.3.4"] {
+    for text in
+        ["", "a.", "a. IN", "a. A", "a. A x", "a. A 1.2.3.4 5", "a. IN NOTYPE 1", "a. TXT \"x", "a..b. A 1.2.3.4"]
+    {
         assert_eq!(parse(text), None, "{text}");
     }
 }

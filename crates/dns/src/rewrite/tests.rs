@@ -51,7 +51,12 @@ fn names_are_rewritten_by_each_kind_of_rule() {
     check("rewrite name suffix .one .two", "x.one", "x.two.", "x.two.");
     check("rewrite name suffix .one .two answer auto", "x.one", "x.two.", "x.one.");
     check("rewrite name substring one two", "x.one.example", "x.two.example.", "x.two.example.");
-    check(r"rewrite name regex (.*)-(west)\.example {1}.service.{2}.test", "ftp-west.example", "ftp.service.west.test.", "ftp.service.west.test.");
+    check(
+        r"rewrite name regex (.*)-(west)\.example {1}.service.{2}.test",
+        "ftp-west.example",
+        "ftp.service.west.test.",
+        "ftp.service.west.test.",
+    );
 }
 
 #[test]
@@ -63,7 +68,12 @@ fn answers_are_told_under_the_name_that_was_asked() {
 
 #[test]
 fn a_rule_that_stops_is_the_last_one() {
-    check("rewrite name a.example b.example\nrewrite name b.example c.example", "a.example", "b.example.", "a.example.");
+    check(
+        "rewrite name a.example b.example\nrewrite name b.example c.example",
+        "a.example",
+        "b.example.",
+        "a.example.",
+    );
     let lines = "rewrite continue name a.example b.example\nrewrite name b.example c.example";
     check(lines, "a.example", "c.example.", "a.example.");
 }

@@ -37,9 +37,24 @@ fn check(pattern: &str, text: &str, name: &str, expected: Option<&str>) {
 #[test]
 fn places_are_filled_in_from_the_question() {
     let pattern = r"^ip-(?P<a>[0-9]*)-(?P<b>[0-9]*)[.]example[.]$";
-    check(pattern, "{{ .Name }} 60 IN A 10.0.{{ .Group.a }}.{{ .Group.b }}", "IP-1-2.example", Some("ip-1-2.example. [10, 0, 1, 2]"));
-    check(pattern, "{{.Name}} 60 {{ .Class }} {{ .Type }} 10.0.{{ index .Match 1 }}.9", "ip-1-2.example", Some("ip-1-2.example. [10, 0, 1, 9]"));
-    check(pattern, "x.{{ .Zone }} A 10.0.0.{{ parseInt .Group.b 16 8 }}", "ip-1-20.example", Some("x.example. [10, 0, 0, 32]"));
+    check(
+        pattern,
+        "{{ .Name }} 60 IN A 10.0.{{ .Group.a }}.{{ .Group.b }}",
+        "IP-1-2.example",
+        Some("ip-1-2.example. [10, 0, 1, 2]"),
+    );
+    check(
+        pattern,
+        "{{.Name}} 60 {{ .Class }} {{ .Type }} 10.0.{{ index .Match 1 }}.9",
+        "ip-1-2.example",
+        Some("ip-1-2.example. [10, 0, 1, 9]"),
+    );
+    check(
+        pattern,
+        "x.{{ .Zone }} A 10.0.0.{{ parseInt .Group.b 16 8 }}",
+        "ip-1-20.example",
+        Some("x.example. [10, 0, 0, 32]"),
+    );
     check(pattern, "x. A 10.0.0.{{ .Group.b }}", "ip-1-999.example", None);
     check(pattern, "x. A 10.0.0.1", "other.example", Some("pass"));
     check(pattern, "x. A 10.0.0.1", "ip-1-2.test", Some("pass"));

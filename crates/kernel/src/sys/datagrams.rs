@@ -83,7 +83,8 @@ impl Headers {
             let (headers, flags) = (self.headers.as_mut_ptr(), libc::MSG_WAITFORONE);
             // SAFETY: the first `room` headers point to an address, a control buffer and a part of the buffer each, which
             // are valid for writes of the lengths given and outlive the call.
-            let count = unsafe { libc::recvmmsg(fd.as_raw_fd(), headers, room as libc::c_uint, flags, ptr::null_mut()) };
+            let count =
+                unsafe { libc::recvmmsg(fd.as_raw_fd(), headers, room as libc::c_uint, flags, ptr::null_mut()) };
             if count >= 0 {
                 break count.unsigned_abs() as usize;
             }
