@@ -17,6 +17,7 @@ mod recorder;
 mod remote;
 mod request;
 pub mod streams;
+mod watched;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -39,6 +40,7 @@ pub use manifests::Skipped;
 pub use mirror::{Builder, Change, Changes, Health, Mirror, Problem};
 pub use recorder::{Recorder, Reference, Severity};
 pub use request::{Delete, Patch, Propagation};
+pub use watched::{Seen, Watched};
 
 /// Says what time it is.
 pub type Clock = Arc<dyn Fn() -> jiff::Timestamp + Send + Sync>;

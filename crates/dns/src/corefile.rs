@@ -7,6 +7,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::settings::{Plugins, Server, Settings};
+#[cfg(test)]
+pub(crate) use log::COMMON;
 use tree::{Block, Line, Word};
 
 mod address;

@@ -189,6 +189,15 @@ impl Fallthrough {
             Fallthrough::Zones(zones) => zones.iter().any(|zone| name.is_under(zone)),
         }
     }
+
+    /// The same for a name in a zone. The name is made only if the zone does not decide.
+    pub(crate) fn through_in(&self, zone: &Name, name: impl FnOnce() -> Name) -> bool {
+        match self {
+            Fallthrough::Never => false,
+            Fallthrough::Zones(zones) if zones.iter().any(|other| zone.is_under(other)) => true,
+            Fallthrough::Zones(zones) => zones.iter().any(|other| other.is_under(zone)) && self.through(&name()),
+        }
+    }
 }
 
 /// `rewrite`: one rule.
@@ -465,4 +474,48 @@ pub struct HealthCheck {
     pub recursion: bool,
     /// The name asked for.
     pub domain: Name,
+}
+
+impl Settings {
+    /// What a cluster's own DNS server runs with, without a Corefile: names of the domain and of addresses, everything else
+    /// from these upstreams. Pods that ask with a search path get the answer at once.
+    pub fn cluster(domain: Name, listen: Vec<IpAddr>, upstreams: &[SocketAddr]) -> Settings {
+        let root = Name::root();
+        let reverse = ["in-addr.arpa.", "ip6.arpa."].map(|zone| zone.parse::<Name>().expect("a plain name"));
+        let zones = [&[domain], reverse.as_slice()].concat();
+        // Without anybody else to ask, an address that is not ours has no name.
+        let fallthrough = match upstreams {
+            [] => Fallthrough::Never,
+            _ => Fallthrough::Zones(reverse.to_vec()),
+        };
+        let kubernetes = Kubernetes { zones, pods: PodRecords::Insecure, fallthrough, ..Kubernetes::default() };
+        let to = upstreams.iter().map(|address| Upstream::Address(*address)).collect();
+        let forward = Forward { to, ..Forward::default() };
+        let plugins = Plugins {
+            errors: Some(Errors::default()),
+            loadbalance: true,
+            autopath: Some(Autopath { zones: vec![root.clone()], search: Search::Kubernetes }),
+            cache: Some(Cache { zones: vec![root.clone()], ..Cache::default() }),
+            kubernetes: Some(kubernetes),
+            forward: if upstreams.is_empty() { Vec::new() } else { vec![forward] },
+            ..Plugins::default()
+        };
+        let server = Server { keys: vec![Key { zone: root, port: 53 }], plugins };
+        Settings { servers: vec![server], listen, ..Settings::default() }
+    }
+}
+
+impl Default for Cache {
+    fn default() -> Cache {
+        let share = |max_ttl| Share { capacity: 9984, max_ttl, min_ttl: 5, disabled: Vec::new() };
+        Cache {
+            zones: Vec::new(),
+            success: share(3600),
+            denial: share(1800),
+            servfail: Duration::from_secs(5),
+            prefetch: None,
+            stale: None,
+            keep_ttl: false,
+        }
+    }
 }

@@ -1,6 +1,14 @@
 //! Which records does a template make of a question? A text with places, and what is filled in there.
 
+use fairlead_zone::message::{Head, Rcode, Record};
 use regex::Captures;
+
+use crate::ask::{Ask, Reply};
+use crate::settings::Template;
+use crate::{records, words};
+
+#[cfg(test)]
+mod tests;
 
 /// The text of a record, with places to fill in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,4 +113,57 @@ fn value(place: &Place, known: &Known<'_>) -> Option<String> {
             u64::from_str_radix(&text, *base).ok().map(|number| number.to_string())
         }
     }
+}
+
+/// What a template makes of a question.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Made {
+    /// This is the answer.
+    Reply(Reply),
+    /// Others may know.
+    Pass,
+}
+
+/// Asks one template.
+pub(crate) fn answer(template: &Template, ask: &Ask) -> Made {
+    let zone = template.zones.iter().filter(|zone| ask.name.is_under(zone)).max_by_key(|zone| zone.label_count());
+    let Some(zone) = zone else { return Made::Pass };
+    if template.class.is_some_and(|class| class != ask.class) || template.rtype.is_some_and(|rtype| rtype != ask.rtype)
+    {
+        return Made::Pass;
+    }
+    let name = ask.name.to_lower().to_string();
+    let groups = template.matches.iter().find_map(|pattern| pattern.regex().captures(&name));
+    if groups.is_none() && !template.matches.is_empty() {
+        let through = template.fallthrough.through(&ask.name);
+        return if through { Made::Pass } else { failed() };
+    }
+    let known = Known {
+        name: &name,
+        zone: &zone.to_string(),
+        class: &words::class_name(ask.class),
+        rtype: &words::type_name(ask.rtype),
+        remote: &ask.client.to_string(),
+        groups: groups.as_ref(),
+    };
+    made(template, &known).map_or_else(failed, Made::Reply)
+}
+
+fn failed() -> Made {
+    Made::Reply(Reply { plugin: "template", ..Reply::failed(Rcode::SERV_FAIL) })
+}
+
+/// The answer; `None` if a record does not come out as one.
+fn made(template: &Template, known: &Known<'_>) -> Option<Reply> {
+    let records = |texts: &[Text]| -> Option<Vec<Record>> {
+        texts.iter().map(|text| text.fill(known).as_deref().and_then(records::parse)).collect()
+    };
+    let head = Head { rcode: Rcode(template.rcode.into()), authoritative: true, ..Head::default() };
+    Some(Reply {
+        head,
+        answer: records(&template.answer)?,
+        authority: records(&template.authority)?,
+        additional: records(&template.additional)?,
+        plugin: "template",
+    })
 }

@@ -80,8 +80,6 @@ pub(crate) const TXT: u16 = 16;
 pub(crate) const AAAA: u16 = 28;
 /// The type of services.
 pub(crate) const SRV: u16 = 33;
-/// The type of what is said beside a message.
-pub(crate) const OPT: u16 = 41;
 /// The class of the internet.
 pub(crate) const IN: u16 = 1;
 /// Any type, or any class.
@@ -89,14 +87,6 @@ pub(crate) const ANY: u16 = 255;
 
 /// All is well.
 pub(crate) const NOERROR: u8 = 0;
-/// The question makes no sense.
-pub(crate) const FORMERR: u8 = 1;
-/// Something went wrong here.
-pub(crate) const SERVFAIL: u8 = 2;
-/// There is no such name.
-pub(crate) const NXDOMAIN: u8 = 3;
-/// Nobody answers that here.
-pub(crate) const REFUSED: u8 = 5;
 
 /// The name of a type.
 pub(crate) fn type_name(number: u16) -> String {

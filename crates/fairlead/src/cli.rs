@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-use crate::config::{ControlFlags, Flags, ProxyFlags};
+use crate::config::{ControlFlags, DnsFlags, Flags, ProxyFlags};
 use crate::env::EnvFlags;
 use crate::pods::{ExecFlags, LogsFlags, PsFlags, RunFlags, StopFlags};
 use crate::trace::TraceFlags;
@@ -31,6 +31,9 @@ pub(crate) enum Command {
     /// Serve a cluster's Services on this machine, as kube-proxy does and with its options
     #[command(args_override_self = true)]
     Proxy(Box<ProxyFlags>),
+    /// Answer questions about a cluster's names, as CoreDNS does and with its Corefile
+    #[command(args_override_self = true)]
+    Dns(Box<DnsFlags>),
     /// Remove everything Fairlead put into this machine's kernel
     Cleanup,
     /// Say what happens to a packet on a Node, and why; send one and show what the kernel did to it

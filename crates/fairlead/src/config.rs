@@ -17,11 +17,13 @@ use tracing_subscriber::filter::LevelFilter;
 
 use crate::gates::{Gates, switch};
 pub(crate) use control::{Control, ControlFlags, LEASE};
+pub(crate) use dns::{Dns, DnsFlags, Served};
 pub(crate) use flags::{Flags, Text};
 pub(crate) use proxy::{Objects, Proxy, ProxyFlags, Task};
 
 mod admission;
 mod control;
+mod dns;
 mod flags;
 mod machine;
 mod proxy;

@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::Parser;
 
 use cli::{Cli, Command};
-use config::{Control, Environment, Proxy, Role};
+use config::{Control, Dns, Environment, Proxy, Role};
 
 mod cli;
 mod config;
@@ -48,6 +48,13 @@ fn run(cli: Cli) -> anyhow::Result<()> {
             let proxy = Proxy::resolve(&flags)?;
             logs::start(proxy.log_format, proxy.log_level);
             threads()?.block_on(wire::proxy::run(proxy))
+        }
+        Command::Dns(flags) => {
+            // It runs on every Node, too.
+            let _ = fairlead_kernel::process::use_small_pages();
+            let dns = Dns::resolve(&flags)?;
+            logs::start(dns.log_format, dns.log_level);
+            threads()?.block_on(wire::dns::run(dns))
         }
         Command::Cleanup => wire::proxy::cleanup(),
         Command::Trace(flags) => std::process::exit(threads()?.block_on(trace::run(&flags))),

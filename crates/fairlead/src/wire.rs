@@ -27,6 +27,7 @@ use identity::Identity;
 
 mod client;
 pub(crate) mod control;
+pub(crate) mod dns;
 mod identity;
 pub(crate) mod proxy;
 mod store;

@@ -55,6 +55,12 @@ pub struct Peer {
     pub to: Option<IpAddr>,
 }
 
+/// Sends one datagram to a peer, without waiting, from the address it asked.
+pub fn send(socket: &UdpSocket, to: Peer, bytes: &[u8]) -> io::Result<()> {
+    let parcel = Parcel { bytes, to: to.from, from: to.to };
+    Headers::new(1).send(socket.as_fd(), std::iter::once(parcel)).map(drop)
+}
+
 /// Room for datagrams that come.
 pub struct Inbox {
     headers: Headers,
@@ -65,7 +71,7 @@ pub struct Inbox {
 impl Default for Inbox {
     fn default() -> Inbox {
         Inbox {
-            headers: Headers::new(),
+            headers: Headers::new(calls::MANY),
             buffer: vec![0; LONGEST * calls::MANY],
             found: Vec::with_capacity(calls::MANY),
         }
@@ -97,7 +103,7 @@ pub struct Outbox {
 
 impl Default for Outbox {
     fn default() -> Outbox {
-        Outbox { headers: Headers::new(), bytes: Vec::new(), parcels: Vec::new() }
+        Outbox { headers: Headers::new(calls::MANY), bytes: Vec::new(), parcels: Vec::new() }
     }
 }
 

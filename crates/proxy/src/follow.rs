@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use fairlead_api::view::{EndpointSlice, Meta, Node, Service, View};
 use fairlead_api::{Kind, ip, kinds};
-use fairlead_cluster::{Changes, Cluster, Mirror, Selection};
+use fairlead_cluster::{Changes, Cluster, Mirror, Selection, Watched};
 use fairlead_plan::Change;
 use futures_util::FutureExt;
 use ipnet::IpNet;
@@ -15,9 +15,6 @@ use serde::Deserialize;
 
 use crate::worker::{Batch, Work};
 use crate::{Mode, Settings, node};
-use watched::Watched;
-
-mod watched;
 
 /// What no proxy serves: Services with a proxy of their own, and headless ones.
 const SERVED: &str = "!service.kubernetes.io/service-proxy-name,!service.kubernetes.io/headless";

@@ -9,8 +9,6 @@ use super::tree::{Line, Word};
 use super::value::{duration, number, only_duration, zones};
 use crate::settings::{Cache, Prefetch, Share, Stale};
 
-/// Answers of one kind that are kept unless said otherwise.
-const CAPACITY: usize = 9984;
 /// At least so many can be kept; fewer are rounded up.
 const LEAST: usize = 1024;
 /// At most so many: a bound of our own, a gigabyte or so.
@@ -20,16 +18,7 @@ const LONGEST_FAILURE: Duration = Duration::from_secs(300);
 
 /// `cache [TTL] [ZONES...] { ... }`.
 pub(super) fn read(line: &Line, of_block: &[Name], found: &mut Findings) -> Option<Cache> {
-    let share = |max_ttl| Share { capacity: CAPACITY, max_ttl, min_ttl: 5, disabled: Vec::new() };
-    let mut cache = Cache {
-        zones: Vec::new(),
-        success: share(3600),
-        denial: share(1800),
-        servfail: Duration::from_secs(5),
-        prefetch: None,
-        stale: None,
-        keep_ttl: false,
-    };
+    let mut cache = Cache::default();
     let mut names = line.arguments();
     if let Some((first, rest)) = names.split_first().filter(|(first, _)| first.text.parse::<i64>().is_ok()) {
         let ttl = seconds(first, found);

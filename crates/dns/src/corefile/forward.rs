@@ -91,8 +91,12 @@ fn read_option(option: &Line, into: &mut Forward, found: &mut Findings) {
         "failover" => into.failover.extend(codes(option, found)),
         "next" => into.next.extend(codes(option, found)),
         // Bounds of connections that are kept; here they are bounded anyway.
-        "max_idle_conns" | "max_connect_attempts" => drop(only_number::<u32>(PLUGIN, option, found)),
-        "max_age" => drop(only_duration(PLUGIN, option, found)),
+        "max_idle_conns" | "max_connect_attempts" => {
+            let _ = only_number::<u32>(PLUGIN, option, found);
+        }
+        "max_age" => {
+            let _ = only_duration(PLUGIN, option, found);
+        }
         "tls" | "tls_servername" | "doh_method" | "source_address" | "resolver" | "next_on_nodata" => {
             found.unsupported(PLUGIN, option.name());
         }

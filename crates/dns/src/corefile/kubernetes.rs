@@ -63,7 +63,7 @@ fn read_option(option: &Line, into: &mut Kubernetes, found: &mut Findings) {
         "endpoint" => into.endpoint = only("kubernetes", option, found).map(|url| url.text.clone()),
         // How much is asked of the API server at once: a list and a watch of each kind, whatever is said.
         "apiserver_qps" | "apiserver_burst" | "apiserver_max_inflight" => {
-            drop(only_number::<f64>("kubernetes", option, found));
+            let _ = only_number::<f64>("kubernetes", option, found);
         }
         "tls" | "multicluster" => found.unsupported("kubernetes", option.name()),
         _ => found.unknown("kubernetes", option),

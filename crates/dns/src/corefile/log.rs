@@ -10,11 +10,9 @@ use super::value::{duration, name};
 use crate::settings::{Class, Consolidate, Errors, Log, Pattern};
 
 /// The usual format.
-pub(crate) const COMMON: &str =
-    "{remote}:{port} - {>id} \"{type} {class} {name} {proto} {size} {>do} {>bufsize}\" {rcode} {>rflags} {rsize} {duration}";
+pub(crate) const COMMON: &str = "{remote}:{port} - {>id} \"{type} {class} {name} {proto} {size} {>do} {>bufsize}\" {rcode} {>rflags} {rsize} {duration}";
 /// With the operation.
-const COMBINED: &str =
-    "{remote}:{port} - {>id} \"{type} {class} {name} {proto} {size} {>do} {>bufsize}\" {rcode} {>rflags} {rsize} {duration} {>opcode}";
+const COMBINED: &str = "{remote}:{port} - {>id} \"{type} {class} {name} {proto} {size} {>do} {>bufsize}\" {rcode} {>rflags} {rsize} {duration} {>opcode}";
 
 /// `log [NAMES...] [FORMAT] { class CLASSES... }`.
 pub(super) fn read(line: &Line, found: &mut Findings) -> Option<Log> {

@@ -59,7 +59,8 @@ const WORDS: usize = 200_000;
 
 /// Reads a Corefile, and notes what is wrong with it.
 pub fn parse(file: &str, text: &str, outside: &dyn Outside, mistakes: &mut Vec<Mistake>) -> Vec<Block> {
-    let mut parser = Parser { outside, mistakes, snippets: HashMap::new(), imports: IMPORTS, words: WORDS, full: false };
+    let mut parser =
+        Parser { outside, mistakes, snippets: HashMap::new(), imports: IMPORTS, words: WORDS, full: false };
     let mut blocks = Vec::new();
     let tokens = parser.tokens(file, text);
     parser.blocks(&mut Stream::new(&tokens), &mut blocks, DEPTH);

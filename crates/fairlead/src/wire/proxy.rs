@@ -60,7 +60,7 @@ pub(super) async fn beside(server: &Server, config: &Config, stop: CancellationT
 }
 
 /// The door to where objects are.
-async fn open(objects: &Objects) -> anyhow::Result<Cluster> {
+pub(super) async fn open(objects: &Objects) -> anyhow::Result<Cluster> {
     match objects {
         Objects::Cluster { kubeconfig, master } => {
             // The error tells its causes itself.

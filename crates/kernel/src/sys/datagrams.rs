@@ -51,14 +51,16 @@ pub(crate) fn tell_destination(fd: BorrowedFd<'_>, v4: bool) -> io::Result<()> {
 }
 
 impl Headers {
-    pub(crate) fn new() -> Headers {
+    /// Room for so many datagrams, [`MANY`] at most.
+    pub(crate) fn new(count: usize) -> Headers {
+        let count = count.min(MANY);
         // SAFETY: sockaddr_storage, iovec and mmsghdr hold integers and pointers only, for which all bits zero is a value.
         let (address, part, header) = unsafe { (zeroed(), zeroed(), zeroed()) };
         Headers {
-            addresses: vec![address; MANY],
-            controls: vec![Control([0; 64]); MANY],
-            parts: vec![part; MANY],
-            headers: vec![header; MANY],
+            addresses: vec![address; count],
+            controls: vec![Control([0; 64]); count],
+            parts: vec![part; count],
+            headers: vec![header; count],
         }
     }
 
@@ -72,7 +74,7 @@ impl Headers {
     ) -> io::Result<()> {
         found.clear();
         let mut room = 0;
-        for (index, chunk) in buffer.chunks_exact_mut(size.max(1)).take(MANY).enumerate() {
+        for (index, chunk) in buffer.chunks_exact_mut(size.max(1)).take(self.headers.len()).enumerate() {
             self.parts[index] = libc::iovec { iov_base: chunk.as_mut_ptr().cast(), iov_len: chunk.len() };
             self.point(index, size_of::<libc::sockaddr_storage>() as libc::socklen_t, size_of::<Control>());
             room = index + 1;
@@ -96,14 +98,14 @@ impl Headers {
         Ok(())
     }
 
-    /// Sends datagrams, without waiting; how many of the first [`MANY`] went.
+    /// Sends datagrams, without waiting; how many of the first ones went.
     pub(crate) fn send<'a>(
         &mut self,
         fd: BorrowedFd<'_>,
         parcels: impl Iterator<Item = Parcel<'a>>,
     ) -> io::Result<usize> {
         let mut count = 0;
-        for (index, parcel) in parcels.take(MANY).enumerate() {
+        for (index, parcel) in parcels.take(self.headers.len()).enumerate() {
             let (address, length) = write_address(parcel.to);
             self.addresses[index] = address;
             let bytes = parcel.bytes.as_ptr().cast_mut().cast();

@@ -1,4 +1,4 @@
-//! One kind, followed without being kept: what is read goes straight into the plan, and only the names stay, to know what is
+//! One kind, followed without being kept: what is read goes straight to who wants it, and only the names stay, to know what is
 //! gone when a list comes again.
 
 use std::collections::HashSet;
@@ -6,14 +6,15 @@ use std::sync::Arc;
 
 use fairlead_api::source::{Event, Key, Object, Selection};
 use fairlead_api::view::View;
-use fairlead_cluster::{Cluster, Step};
 use futures_util::stream::{BoxStream, StreamExt};
 
+use crate::{Cluster, Step};
+
 /// What became of an object; `None`: it is gone.
-pub(super) type Seen<T> = (Key, Option<Arc<T>>);
+pub type Seen<T> = (Key, Option<Arc<T>>);
 
 /// Objects of one kind.
-pub(super) struct Watched<T> {
+pub struct Watched<T> {
     steps: BoxStream<'static, Step>,
     known: HashSet<Key>,
     /// What a list that is under way has shown so far.
@@ -25,24 +26,30 @@ pub(super) struct Watched<T> {
 }
 
 impl<T: View> Watched<T> {
-    pub(super) fn new(cluster: &Cluster, selection: Selection) -> Watched<T> {
+    /// Begins to follow some objects of the view's kind.
+    pub fn new(cluster: &Cluster, selection: Selection) -> Watched<T> {
         let steps = cluster.follow(selection);
         let (known, listing) = (HashSet::new(), HashSet::new());
         Watched { steps, known, listing, listed: false, revision: 0, failing: false, view: std::marker::PhantomData }
     }
 
     /// Whether it has been listed once.
-    pub(super) fn listed(&self) -> bool {
+    pub fn listed(&self) -> bool {
         self.listed
     }
 
     /// The newest revision seen.
-    pub(super) fn revision(&self) -> u64 {
+    pub fn revision(&self) -> u64 {
         self.revision
     }
 
+    /// Whether the source does not answer: what is known is as old as that.
+    pub fn failing(&self) -> bool {
+        self.failing
+    }
+
     /// Waits for the next step, and says what it changed. A call that is dropped before it is ready has lost nothing.
-    pub(super) async fn next(&mut self) -> Vec<Seen<T>> {
+    pub async fn next(&mut self) -> Vec<Seen<T>> {
         match self.steps.next().await {
             Some(step) => self.take(step),
             None => std::future::pending().await,
@@ -105,5 +112,14 @@ impl<T: View> Watched<T> {
                 None
             }
         }
+    }
+}
+
+impl<T> std::fmt::Debug for Watched<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Watched")
+            .field("listed", &self.listed)
+            .field("revision", &self.revision)
+            .finish_non_exhaustive()
     }
 }

@@ -1,0 +1,91 @@
+//! Datagrams: a few threads, each with a socket of its own at one address. What can be answered at once is; the rest is handed
+//! to the run time, a bounded number at a time.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use fairlead_kernel::datagrams::{self, Inbox, Outbox, Peer};
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+
+use crate::ask::Transport;
+use crate::listen::Place;
+use crate::router::{Came, Now, Router};
+
+/// A thread that answers datagrams.
+pub(crate) struct Worker {
+    pub(crate) socket: Arc<UdpSocket>,
+    pub(crate) place: Arc<Place>,
+    pub(crate) stopped: Arc<AtomicBool>,
+    pub(crate) runtime: Handle,
+    /// Room for questions that take longer.
+    pub(crate) room: Arc<Semaphore>,
+}
+
+impl Worker {
+    /// Answers until told to stop.
+    pub(crate) fn run(self) {
+        let (mut inbox, mut outbox, mut reply) = (Inbox::default(), Outbox::default(), Vec::with_capacity(4096));
+        let mut turn = fastrand::u32(..);
+        while !self.stopped.load(Ordering::Relaxed) {
+            if let Err(error) = inbox.receive(&self.socket) {
+                // An error of a socket that stays is one of somebody else's packets.
+                tracing::debug!(%error, "receiving");
+                std::thread::yield_now();
+                continue;
+            }
+            let at = Instant::now();
+            let mut router = None;
+            for (bytes, peer) in inbox.iter() {
+                let router = router.get_or_insert_with(|| self.place.router());
+                turn = turn.wrapping_add(1);
+                let local = SocketAddr::new(peer.to.unwrap_or(self.place.address.ip()), self.place.address.port());
+                let came = Came { bytes, from: peer.from, local, transport: Transport::Udp, at };
+                if self.answer(router, &came, peer, turn, &mut reply) {
+                    outbox.push(peer, &reply);
+                }
+            }
+            outbox.send(&self.socket);
+        }
+    }
+
+    /// Answers one; whether there is something to send now.
+    fn answer(&self, router: &Arc<Router>, came: &Came<'_>, peer: Peer, turn: u32, reply: &mut Vec<u8>) -> bool {
+        // A defect answers one question wrong, and must not end the others.
+        let now = catch_unwind(AssertUnwindSafe(|| router.now(came, turn, reply)));
+        match now {
+            Ok(Now::Answered) => true,
+            Ok(Now::Ignored) => false,
+            Ok(Now::Later) => self.later(router, came, peer, turn, reply),
+            Err(_) => {
+                router.metrics().panicked();
+                router.refuse(came, reply);
+                true
+            }
+        }
+    }
+
+    /// Hands one over; whether there is no room, and a refusal to send.
+    fn later(&self, router: &Arc<Router>, came: &Came<'_>, peer: Peer, turn: u32, reply: &mut Vec<u8>) -> bool {
+        let Ok(place) = self.room.clone().try_acquire_owned() else {
+            router.metrics().full();
+            router.refuse(came, reply);
+            return true;
+        };
+        let (router, socket, bytes) = (router.clone(), self.socket.clone(), came.bytes.to_vec());
+        let (from, local, transport, at) = (came.from, came.local, came.transport, came.at);
+        self.runtime.spawn(async move {
+            let mut out = Vec::new();
+            let came = Came { bytes: &bytes, from, local, transport, at };
+            router.later(&came, turn, &mut out).await;
+            if let Err(error) = datagrams::send(&socket, peer, &out) {
+                tracing::debug!(%error, "sending an answer");
+            }
+            drop(place);
+        });
+        false
+    }
+}
