@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 
 use crate::config::{ControlFlags, Flags, ProxyFlags};
 use crate::env::EnvFlags;
+use crate::register::RegisterFlags;
 use crate::trace::TraceFlags;
 
 /// Kubernetes Services on plain machines: one binary, no containers.
@@ -38,6 +39,9 @@ pub(crate) enum Command {
     /// Show the environment variables of a Pod's container: those of Services and its own
     #[command(args_override_self = true)]
     Env(Box<EnvFlags>),
+    /// Make a process, VM or foreign host an endpoint of a Service, checked and drained, while this program runs
+    #[command(args_override_self = true)]
+    Register(Box<RegisterFlags>),
     /// Copy the store of a data directory into a file
     Backup {
         /// Where the copy goes

@@ -14,6 +14,7 @@ mod config;
 mod env;
 mod gates;
 mod logs;
+mod register;
 mod trace;
 mod wire;
 
@@ -51,6 +52,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Cleanup => wire::proxy::cleanup(),
         Command::Trace(flags) => std::process::exit(threads()?.block_on(trace::run(&flags))),
         Command::Env(flags) => threads()?.block_on(env::run(&flags)),
+        Command::Register(flags) => std::process::exit(threads()?.block_on(wire::register(&flags))?),
         Command::Backup { file, flags } => {
             let config = config::load(*flags, Role::Server, &environment)?;
             threads()?.block_on(wire::backup(&config, &file))

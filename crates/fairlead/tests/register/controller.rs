@@ -1,0 +1,1 @@
+//! The controller that looks at hand-made slices, and removes registrations nobody keeps.
