@@ -12,6 +12,8 @@ pub enum Controller {
     Endpoints,
     /// From Pods to EndpointSlices.
     EndpointSlice,
+    /// From looks at endpoints to the readiness in hand-made EndpointSlices.
+    EndpointSliceHealth,
     /// From hand-made Endpoints to EndpointSlices.
     EndpointSliceMirroring,
     /// Deletes what belongs to an object that is gone.
@@ -32,9 +34,10 @@ pub enum Controller {
 
 impl Controller {
     /// All there are.
-    pub const ALL: [Controller; 10] = [
+    pub const ALL: [Controller; 11] = [
         Controller::Endpoints,
         Controller::EndpointSlice,
+        Controller::EndpointSliceHealth,
         Controller::EndpointSliceMirroring,
         Controller::GarbageCollector,
         Controller::Namespace,
@@ -50,6 +53,7 @@ impl Controller {
         match self {
             Controller::Endpoints => ["endpoints-controller", "endpoint"],
             Controller::EndpointSlice => ["endpointslice-controller", "endpointslice"],
+            Controller::EndpointSliceHealth => ["endpointslice-health-controller", "endpointslicehealth"],
             Controller::EndpointSliceMirroring => ["endpointslice-mirroring-controller", "endpointslicemirroring"],
             Controller::GarbageCollector => ["garbage-collector-controller", "garbagecollector"],
             Controller::Namespace => ["namespace-controller", "namespace"],

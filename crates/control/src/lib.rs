@@ -5,11 +5,13 @@
 
 mod choice;
 mod garbage;
+mod health;
 mod namespace;
 mod node_ipam;
 mod nodes;
 mod pod_garbage;
 mod queue;
+mod registrations;
 mod scheduler;
 mod service_cidr;
 mod services;
@@ -70,6 +72,10 @@ pub async fn run(cluster: Cluster, options: Options, stop: CancellationToken) ->
     let mut tasks = JoinSet::new();
     if services::wanted(&options.choice) {
         tasks.spawn(services::run(cluster.clone(), options.clone(), stop.clone()));
+    }
+    if options.choice.has(Controller::EndpointSliceHealth) {
+        tasks.spawn(health::run(cluster.clone(), options.host.clone(), stop.clone()));
+        tasks.spawn(registrations::run(cluster.clone(), options.host.clone(), stop.clone()));
     }
     if options.choice.has(Controller::GarbageCollector) {
         tasks.spawn(garbage::run(cluster.clone(), options.host.clone(), stop.clone()));

@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 use crate::config::{ControlFlags, DnsFlags, Flags, ProxyFlags};
 use crate::env::EnvFlags;
 use crate::pods::{ExecFlags, LogsFlags, PsFlags, RunFlags, StopFlags};
+use crate::register::RegisterFlags;
 use crate::trace::TraceFlags;
 
 /// Kubernetes Services on plain machines: one binary, no containers.
@@ -53,6 +54,9 @@ pub(crate) enum Command {
     Exec(ExecFlags),
     /// End Pods: no new connections first, then the process
     Stop(StopFlags),
+    /// Make a process, VM or foreign host an endpoint of a Service, checked and drained, while this program runs
+    #[command(args_override_self = true)]
+    Register(Box<RegisterFlags>),
     /// Copy the store of a data directory into a file
     Backup {
         /// Where the copy goes

@@ -15,6 +15,7 @@ mod env;
 mod gates;
 mod logs;
 mod pods;
+mod register;
 mod trace;
 mod wire;
 
@@ -64,6 +65,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Logs(flags) => threads()?.block_on(pods::logs::run(flags)),
         Command::Exec(flags) => exit(threads()?.block_on(pods::exec::run(flags))?),
         Command::Stop(flags) => threads()?.block_on(pods::stop::run(flags)),
+        Command::Register(flags) => std::process::exit(threads()?.block_on(wire::register(&flags))?),
         Command::Backup { file, flags } => {
             let config = config::load(*flags, Role::Server, &environment)?;
             threads()?.block_on(wire::backup(&config, &file))

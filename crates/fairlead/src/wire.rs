@@ -23,6 +23,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
+use crate::register::{self, RegisterFlags};
 use identity::Identity;
 
 mod client;
@@ -200,6 +201,13 @@ fn stop_on_signal(stop: CancellationToken) -> anyhow::Result<()> {
         std::process::exit(1);
     });
     Ok(())
+}
+
+/// Registers an endpoint until a signal comes, and says with which code to exit.
+pub(crate) async fn register(flags: &RegisterFlags) -> anyhow::Result<i32> {
+    let stop = CancellationToken::new();
+    stop_on_signal(stop.clone())?;
+    register::run(flags, stop).await
 }
 
 /// Copies the embedded store into a file.

@@ -7,6 +7,7 @@
 //! Whoever answers is not trusted: what is read is bounded in size and in time.
 
 mod dial;
+mod duration;
 mod grpc;
 mod http;
 mod spec;
@@ -18,6 +19,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
+pub use duration::duration;
 pub use spec::{Handler, Invalid, Spec};
 pub use tally::{Schedule, State, Tally};
 pub use wish::{Unreadable, Wish};

@@ -186,8 +186,9 @@ fn what_is_wrong_is_said_with_the_flag() {
         (
             &["--controllers=endpoints"],
             "invalid argument \"endpoints\" for \"--controllers\" flag: there is no controller \"endpoints\"; there are endpoints-controller, \
-             endpointslice-controller, endpointslice-mirroring-controller, garbage-collector-controller, namespace-controller, \
-             node-lifecycle-controller, pod-garbage-collector-controller, service-cidr-controller, and * for all of them",
+             endpointslice-controller, endpointslice-health-controller, endpointslice-mirroring-controller, \
+             garbage-collector-controller, namespace-controller, node-lifecycle-controller, \
+             pod-garbage-collector-controller, service-cidr-controller, and * for all of them",
         ),
         (
             &["--max-endpoints-per-slice=1001"],
