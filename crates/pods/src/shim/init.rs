@@ -8,9 +8,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
 
+use fairlead_kernel::Error;
 use fairlead_kernel::netns::Namespace;
 use fairlead_kernel::process::{self, Fork, Own};
-use fairlead_kernel::Error;
 
 use super::launch::Launch;
 use super::{Streams, program, view};

@@ -1,7 +1,8 @@
 use super::*;
 
 fn check(size: u64, files: u32, chunks: &[&str], expected: &[&[&str]]) {
-    let folder = std::env::temp_dir().join(format!("fairlead-log-{}-{size}-{files}-{}", std::process::id(), chunks.len()));
+    let folder =
+        std::env::temp_dir().join(format!("fairlead-log-{}-{size}-{files}-{}", std::process::id(), chunks.len()));
     fs::create_dir_all(&folder).expect("a folder");
     let file = folder.join("0.log");
     let mut log = LogFile::open(Log { file: file.clone(), size, files }).expect("a log");
