@@ -1,7 +1,9 @@
 //! What does a process see as its file system? Mounts in a namespace of its own, which others never see.
 
 use std::ffi::CString;
+use std::fs::File;
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -56,6 +58,11 @@ pub fn become_root(root: &Path, old: &Path) -> Result<(), Error> {
         std::env::set_current_dir("/")
     })();
     done.map_err(process::failed(&format!("making {} the root", root.display())))
+}
+
+/// Opens a path below a folder. Nothing in it, such as a link somebody made, leads out of the folder.
+pub fn open_below(folder: &File, path: &Path) -> io::Result<File> {
+    calls::open_below(folder.as_fd(), &text(path)?).map(File::from)
 }
 
 /// Takes a mount away. Fine if there is none.

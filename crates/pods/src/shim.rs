@@ -13,7 +13,7 @@
 mod exec;
 mod init;
 pub(crate) mod launch;
-mod log;
+pub(crate) mod log;
 mod program;
 mod serve;
 pub(crate) mod terminal;

@@ -242,3 +242,17 @@ pub(crate) fn pivot_root(root: &CStr, old: &CStr) -> io::Result<()> {
     let done = unsafe { libc::syscall(libc::SYS_pivot_root, root.as_ptr(), old.as_ptr()) };
     check(c_int::try_from(done).unwrap_or(-1)).map(drop)
 }
+
+/// Opens a path below a folder for looking at it; links that lead out of the folder lead nowhere.
+pub(crate) fn open_below(folder: BorrowedFd<'_>, path: &CStr) -> io::Result<OwnedFd> {
+    // SAFETY: open_how holds integers only, for which all bits zero is a value.
+    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
+    how.flags = u64::from((libc::O_PATH | libc::O_CLOEXEC).unsigned_abs());
+    how.resolve = libc::RESOLVE_BENEATH | libc::RESOLVE_NO_MAGICLINKS;
+    let size = size_of::<libc::open_how>();
+    // SAFETY: `path` ends with NUL, `how` is valid for reads of `size` bytes, and both outlive the call.
+    let raw = unsafe { libc::syscall(libc::SYS_openat2, folder.as_raw_fd(), path.as_ptr(), &raw const how, size) };
+    let raw = check(c_int::try_from(raw).unwrap_or(-1))?;
+    // SAFETY: `raw` is a descriptor that was just made and that nobody else knows.
+    Ok(unsafe { OwnedFd::from_raw_fd(raw) })
+}

@@ -66,6 +66,8 @@ impl Who {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Mount {
     pub(crate) source: PathBuf,
+    /// A path below the source, which nothing inside leads out of.
+    pub(crate) below: Option<PathBuf>,
     pub(crate) target: PathBuf,
     pub(crate) read_only: bool,
     /// Left out where the place does not exist.

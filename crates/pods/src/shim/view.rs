@@ -25,7 +25,7 @@ const OLD: &str = ".fairlead-old-root";
 pub(super) fn make(launch: &Launch) -> Result<(), Error> {
     mount::isolate()?;
     // Sources are opened first: one place may hide another's.
-    let sources = launch.mounts.iter().map(|wanted| File::open(&wanted.source)).collect::<Result<Vec<_>, _>>();
+    let sources = launch.mounts.iter().map(open).collect::<Result<Vec<_>, _>>();
     let sources = sources.map_err(failed("opening what is to be mounted"))?;
     for (wanted, source) in launch.mounts.iter().zip(&sources) {
         show(wanted, source)?;
@@ -35,6 +35,14 @@ pub(super) fn make(launch: &Launch) -> Result<(), Error> {
         mount::processes(Path::new("/proc"))?;
     }
     Ok(())
+}
+
+fn open(wanted: &Mount) -> io::Result<File> {
+    let source = File::open(&wanted.source)?;
+    match &wanted.below {
+        Some(below) => mount::open_below(&source, below),
+        None => Ok(source),
+    }
 }
 
 fn show(wanted: &Mount, source: &File) -> Result<(), Error> {
