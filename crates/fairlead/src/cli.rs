@@ -35,8 +35,18 @@ pub(crate) enum Command {
     /// Answer questions about a cluster's names, as CoreDNS does and with its Corefile
     #[command(args_override_self = true)]
     Dns(Box<DnsFlags>),
-    /// Remove everything Fairlead put into this machine's kernel
-    Cleanup,
+    /// End all Pods of this machine and remove everything Fairlead put into its kernel
+    Cleanup {
+        /// Where everything is kept [default: as with up]
+        #[arg(long, value_name = "DIR")]
+        data_dir: Option<PathBuf>,
+    },
+    /// The parent of a container's process
+    #[command(hide = true)]
+    Shim {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Say what happens to a packet on a Node, and why; send one and show what the kernel did to it
     #[command(args_override_self = true, after_help = crate::trace::EXIT_CODES)]
     Trace(Box<TraceFlags>),

@@ -19,6 +19,7 @@ use crate::gates::{Gates, switch};
 pub(crate) use control::{Control, ControlFlags, LEASE};
 pub(crate) use dns::{Dns, DnsFlags, Served};
 pub(crate) use flags::{Flags, Text};
+pub(crate) use node::Node;
 pub(crate) use proxy::{Objects, Proxy, ProxyFlags, Task};
 
 mod admission;
@@ -26,6 +27,7 @@ mod control;
 mod dns;
 mod flags;
 mod machine;
+mod node;
 mod proxy;
 #[cfg(test)]
 mod tests;
@@ -81,6 +83,8 @@ pub(crate) struct Config {
     pub(crate) control: fairlead_control::Options,
     /// How this machine serves Services; `None`: it does not.
     pub(crate) proxy: Option<fairlead_proxy::Settings>,
+    /// What this machine is in the cluster; `None`: nothing.
+    pub(crate) node: Option<Node>,
     pub(crate) log_format: LogFormat,
     pub(crate) log_level: LevelFilter,
 }
@@ -206,6 +210,7 @@ fn mistake(error: &serde_saphyr::Error) -> String {
 
 fn resolve(flags: &Flags, role: Role, environment: &Environment) -> anyhow::Result<Config> {
     let ranges = flags.service_cluster_ip_range.clone().or_else(|| Some(vec![SERVICE_RANGES.into()]));
+    let service_ranges = value::service_ranges("service-cluster-ip-range", &value::list(&ranges))?;
     let node_ports = flags.service_node_port_range.as_ref().map_or(NODE_PORTS, |Text(text)| text);
     let gates = value::list(&flags.feature_gates).join(",");
     let issuers = value::list(&flags.service_account_issuer);
@@ -220,7 +225,8 @@ fn resolve(flags: &Flags, role: Role, environment: &Environment) -> anyhow::Resu
         secure_port: value::parse("secure-port", flags.secure_port.as_ref(), SECURE_PORT)?,
         tls_sans: value::list(&flags.tls_san),
         tls_files: both("tls-cert-file", &flags.tls_cert_file, "tls-private-key-file", &flags.tls_private_key_file)?,
-        service_ranges: value::service_ranges("service-cluster-ip-range", &value::list(&ranges))?,
+        node: node::settings(flags, role, &service_ranges)?,
+        service_ranges,
         node_ports: value::ports("service-node-port-range", node_ports)?,
         external_ip_ranges: value::networks("external-ip-range", &value::list(&flags.external_ip_range))?,
         store: store(flags)?,

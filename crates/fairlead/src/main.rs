@@ -57,7 +57,11 @@ fn run(cli: Cli) -> anyhow::Result<()> {
             logs::start(dns.log_format, dns.log_level);
             threads()?.block_on(wire::dns::run(dns))
         }
-        Command::Cleanup => wire::proxy::cleanup(),
+        Command::Cleanup { data_dir } => {
+            let data_dir = data_dir.map_or_else(|| environment.data_dir(), Ok)?;
+            threads()?.block_on(wire::cleanup(&data_dir))
+        }
+        Command::Shim { arguments } => std::process::exit(fairlead_pods::shim::main(&arguments)),
         Command::Trace(flags) => std::process::exit(threads()?.block_on(trace::run(&flags))),
         Command::Env(flags) => threads()?.block_on(env::run(&flags)),
         Command::Run(flags) => exit(threads()?.block_on(pods::run::run(*flags))?),

@@ -22,7 +22,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::Config;
+use crate::config::{Config, Node};
 use crate::register::{self, RegisterFlags};
 use identity::Identity;
 
@@ -30,6 +30,8 @@ mod client;
 pub(crate) mod control;
 pub(crate) mod dns;
 mod identity;
+mod link;
+mod machine;
 pub(crate) mod proxy;
 mod store;
 #[cfg(test)]
@@ -37,6 +39,9 @@ mod tests;
 
 /// The name of the administrator's kubeconfig in the data directory.
 pub(crate) const KUBECONFIG: &str = "admin.kubeconfig";
+
+/// The directory of Pods in the data directory.
+const PODS: &str = "pods";
 
 /// Runs until a signal comes.
 pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
@@ -53,6 +58,8 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
         .await
         .with_context(|| format!("--bind-address, --secure-port: cannot listen at {address}"))?;
     let address = listener.local_addr()?;
+    let node = machine::prepare(&config);
+    let inside = inside_listener(&config, node.as_ref(), address.port()).await;
     let identity = Identity::prepare(&config, Timestamp::now())?;
     let url = kubeconfig::server_url(address);
     identity.write_kubeconfig(&config.data_dir, &url, Timestamp::now())?;
@@ -64,7 +71,14 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
     let audit = audit.transpose()?;
     let (store, backup) = store::open(&config).await?;
     let authenticator = identity.authenticator(&config)?;
-    let service = Server::new(store, options(&config, address, backup)?, authenticator, audit, stop.clone()).await?;
+    let service = Server::new(
+        store,
+        options(&config, address, inside.as_ref().and_then(|listener| listener.local_addr().ok()), backup)?,
+        authenticator,
+        audit,
+        stop.clone(),
+    )
+    .await?;
     let controllers = tokio::spawn({
         let (server, config, stop) = (service.clone(), config.clone(), stop.clone());
         async move { control::beside(&server, &config, stop).await }
@@ -72,6 +86,15 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
     let proxy = tokio::spawn({
         let (server, config, stop) = (service.clone(), config.clone(), stop.clone());
         async move { proxy::beside(&server, &config, stop).await }
+    });
+    let machine = tokio::spawn({
+        let (server, config, stop) = (service.clone(), config.clone(), stop.clone());
+        let authority = identity.renewal.authority.pem.clone();
+        async move {
+            if let Some(node) = node {
+                machine::beside(&server, node, &config, authority, stop).await;
+            }
+        }
     });
     let repairs = tokio::spawn(service.clone().keep_repaired(INTERVAL));
     let expiry = tokio::spawn(service.clone().keep_expired(config.event_ttl));
@@ -95,14 +118,36 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
     let renewal = tokio::spawn(renewal);
     let kubeconfig = config.data_dir.join(KUBECONFIG);
     ready(&Started { url, kubeconfig: kubeconfig.display().to_string(), milliseconds: began.elapsed().as_millis() });
-    serve::serve(listener, tls, service, Limits::default(), stop.clone()).await;
+    let also = async {
+        if let Some(inside) = inside {
+            serve::serve(inside, tls.clone(), service.clone(), Limits::default(), stop.clone()).await;
+        }
+    };
+    tokio::join!(serve::serve(listener, tls.clone(), service.clone(), Limits::default(), stop.clone()), also);
     stop.cancel();
-    let (_, controllers, ..) = tokio::join!(renewal, controllers, proxy, repairs, expiry);
+    let (_, controllers, ..) = tokio::join!(renewal, controllers, proxy, machine, repairs, expiry);
     Ok(controllers.context("running controllers")??)
 }
 
-/// What the rules of objects depend on.
-fn options(config: &Config, address: SocketAddr, backup: Option<Backup>) -> anyhow::Result<Options> {
+/// A second place to listen at, for the Pods of this machine alone, where the first is a loopback address.
+async fn inside_listener(config: &Config, node: Option<&Node>, port: u16) -> Option<TcpListener> {
+    let address = SocketAddr::new(machine::inside(config, node)?, port);
+    match TcpListener::bind(address).await {
+        Ok(listener) => Some(listener),
+        Err(error) => {
+            tracing::warn!("Pods cannot reach the API: cannot listen at {address}: {error}");
+            None
+        }
+    }
+}
+
+/// What the rules of objects depend on. `inside` is where Pods of this machine find the server.
+fn options(
+    config: &Config,
+    address: SocketAddr,
+    inside: Option<SocketAddr>,
+    backup: Option<Backup>,
+) -> anyhow::Result<Options> {
     let wants = |plugin: &str| config.admission_enabled.iter().any(|enabled| enabled == plugin);
     if !config.admission_disabled.is_empty() {
         let plugins = config.admission_disabled.join(", ");
@@ -115,7 +160,7 @@ fn options(config: &Config, address: SocketAddr, backup: Option<Backup>) -> anyh
             deny_external_ips: wants("DenyServiceExternalIPs"),
             external_ip_ranges: config.external_ip_ranges.clone(),
         },
-        advertise: SocketAddr::new(advertised(config), address.port()),
+        advertise: inside.unwrap_or_else(|| SocketAddr::new(advertised(config), address.port())),
         authorization: config.authorization,
         request_timeout: config.request_timeout,
         backup,
@@ -218,4 +263,24 @@ pub(crate) async fn backup(config: &Config, file: &Path) -> anyhow::Result<()> {
 /// Makes the embedded store from a copy.
 pub(crate) fn restore(config: &Config, file: &Path) -> anyhow::Result<()> {
     store::restore(config, file)
+}
+
+/// Ends the Pods of this machine, removes everything of ours from its kernel, and says what that was.
+pub(crate) async fn cleanup(data_dir: &Path) -> anyhow::Result<()> {
+    let mut removed = fairlead_pods::cleanup(&data_dir.join(PODS)).await.context("cleaning up Pods")?;
+    removed.extend(fairlead_pods::outbound::remove().context("cleaning up Pods")?);
+    removed.extend(link::remove().context("cleaning up")?);
+    removed.extend(fairlead_proxy::cleanup().context("cleaning up")?);
+    report_removed(removed)
+}
+
+fn report_removed(removed: Vec<String>) -> anyhow::Result<()> {
+    let mut out = std::io::stdout();
+    if removed.is_empty() {
+        writeln!(out, "Nothing of Fairlead is in this machine's kernel.")?;
+    }
+    for one in removed {
+        writeln!(out, "removed {one}")?;
+    }
+    Ok(())
 }

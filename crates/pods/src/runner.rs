@@ -8,15 +8,16 @@ use fairlead_api::view::Service;
 use fairlead_api::{Look, source::Selection};
 use fairlead_cluster::{Cluster, Event, Key, Mirror, Object, Recorder, Step};
 use futures_util::StreamExt;
+use ipnet::IpNet;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::network;
 use crate::node::{self, Ask, Node, lock};
 use crate::record::Record;
 use crate::settings::Settings;
 use crate::worker::{Seen, Worker};
+use crate::{network, outbound};
 
 /// Questions for Services that wait.
 const QUESTIONS: usize = 64;
@@ -84,11 +85,26 @@ async fn follow_node(node: &Node, object: watch::Sender<Arc<Value>>) {
             _ => None,
         };
         if let Some(value) = newest.and_then(|newest| serde_json::from_slice::<Value>(&newest.json).ok()) {
-            if node::ranges(&object.borrow()).is_empty() {
-                node.know_addresses(&[], &node::ranges(&value));
+            let (before, ranges) = (node::ranges(&object.borrow()), node::ranges(&value));
+            if before.is_empty() {
+                node.know_addresses(&[], &ranges);
+            }
+            if before != ranges {
+                let_out(ranges, node.settings.pod_ranges.clone()).await;
             }
             object.send_replace(Arc::new(value));
         }
+    }
+}
+
+/// Lets Pods of these ranges reach what is outside the cluster.
+async fn let_out(own: Vec<IpNet>, cluster: Vec<IpNet>) {
+    if cluster.is_empty() {
+        return;
+    }
+    let set = tokio::task::spawn_blocking(move || outbound::set(&own, &cluster)).await;
+    if let Ok(Err(error)) = set {
+        tracing::warn!(%error, "Pods cannot reach what is outside the cluster");
     }
 }
 

@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ipnet::IpNet;
+
 use crate::resolv::DnsSettings;
 
 /// How Pods run on this Node.
@@ -17,6 +19,8 @@ pub struct Settings {
     pub shim: Vec<OsString>,
     /// Where Pods ask for names.
     pub dns: DnsSettings,
+    /// Ranges of the addresses of all Pods of the cluster. What leaves them has the address of the Node; none: nothing has.
+    pub pod_ranges: Vec<IpNet>,
     /// The certificate authority of the API, for Pods that call it, where the cluster has no ConfigMap `kube-root-ca.crt`.
     pub ca: Option<String>,
     /// Who a container runs as that does not say: a user and a group without rights.
@@ -38,6 +42,7 @@ impl Settings {
             // The program that runs, whatever has become of its file.
             shim: ["/proc/self/exe", "shim"].map(OsString::from).to_vec(),
             dns: DnsSettings::default(),
+            pod_ranges: Vec::new(),
             ca: None,
             nobody: (65534, 65534),
             log_size: 10 << 20,

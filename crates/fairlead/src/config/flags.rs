@@ -186,6 +186,20 @@ flags! {
     #[arg(value_name = "CIDR,...")]
     #[serde(deserialize_with = "once")]
     cluster_cidr: Option<Vec<Text>>,
+    /// Whether Pods run on this machine [default: true with up]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    pods: Option<Text>,
+    /// Addresses at which this machine answers for the cluster's names; empty: none [default: the tenth of each range with up]
+    #[arg(value_name = "IP,...")]
+    #[serde(deserialize_with = "once")]
+    cluster_dns: Option<Vec<Text>>,
+    /// The domain of the cluster's names [default: cluster.local]
+    #[arg(value_name = "DOMAIN")]
+    cluster_domain: Option<Text>,
+    /// Who is asked for other names [default: the nameservers of /etc/resolv.conf]
+    #[arg(value_name = "IP[:PORT],...")]
+    #[serde(deserialize_with = "once")]
+    dns_upstream: Option<Vec<Text>>,
     /// Where node ports are served: ranges, or primary [default: primary in mode nftables, everywhere in others]
     #[arg(value_name = "CIDR,...")]
     #[serde(deserialize_with = "once")]

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use fairlead_plan::NodePortAddresses;
 use fairlead_proxy::{Detection, Mode, Settings};
+use ipnet::IpNet;
 
 use super::flags::{Flags, Text};
 use super::{Role, proxy, text, value};
@@ -20,17 +21,22 @@ pub(super) fn settings(flags: &Flags, role: Role) -> anyhow::Result<Option<Setti
         "auto" | "" => None,
         name => Some(mode(name)?),
     };
-    let ranges = flags.cluster_cidr.clone().or_else(|| Some(vec![POD_RANGES.into()]));
-    let ranges = value::networks("cluster-cidr", &value::list(&ranges))?;
     Ok(Some(Settings {
         mode,
         node: proxy::node_name(text(&flags.hostname_override))?,
-        detection: Detection::ClusterCidr(ranges.into_iter().map(|range| range.trunc()).collect()),
+        detection: Detection::ClusterCidr(pod_ranges(flags)?),
         node_port_addresses: node_port_addresses(&value::list(&flags.nodeport_addresses))?,
         healthz: address("healthz-bind-address", &flags.healthz_bind_address, HEALTHZ)?,
         metrics: address("metrics-bind-address", &flags.metrics_bind_address, METRICS)?,
         ..Settings::default()
     }))
+}
+
+/// Ranges of the addresses of Pods.
+pub(super) fn pod_ranges(flags: &Flags) -> anyhow::Result<Vec<IpNet>> {
+    let ranges = flags.cluster_cidr.clone().or_else(|| Some(vec![POD_RANGES.into()]));
+    let ranges = value::networks("cluster-cidr", &value::list(&ranges))?;
+    Ok(ranges.into_iter().map(|range| range.trunc()).collect())
 }
 
 fn mode(name: &str) -> anyhow::Result<Mode> {

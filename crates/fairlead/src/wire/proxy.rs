@@ -20,7 +20,7 @@ pub(crate) async fn run(proxy: Proxy) -> anyhow::Result<()> {
     }
     match proxy.task {
         Task::Run => {}
-        Task::Cleanup => return cleanup(),
+        Task::Cleanup => return super::report_removed(fairlead_proxy::cleanup().context("cleaning up")?),
         Task::Init => {
             fairlead_proxy::sysctls::set(&proxy.settings, proxy.settings.mode.unwrap_or(Mode::Nftables));
             return Ok(());
@@ -75,17 +75,4 @@ pub(super) async fn open(objects: &Objects) -> anyhow::Result<Cluster> {
             Ok(cluster)
         }
     }
-}
-
-/// Removes everything of ours from the kernel, and says what that was.
-pub(crate) fn cleanup() -> anyhow::Result<()> {
-    let removed = fairlead_proxy::cleanup().context("cleaning up")?;
-    let mut out = std::io::stdout();
-    if removed.is_empty() {
-        writeln!(out, "Nothing of Fairlead is in this machine's kernel.")?;
-    }
-    for one in removed {
-        writeln!(out, "removed {one}")?;
-    }
-    Ok(())
 }

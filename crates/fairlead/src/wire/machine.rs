@@ -1,0 +1,170 @@
+//! This machine as a Node, beside the server: it is in the API, answers for the cluster's names, and runs Pods.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fairlead_api::{Look, kinds};
+use fairlead_cluster::{Backoff, Cluster, Error, retry};
+use fairlead_pods::agent::{self, Agent};
+use fairlead_pods::resolv::DnsSettings;
+use fairlead_server::Server;
+use fairlead_server::auth::User;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::link;
+use crate::config::{Config, Node};
+
+/// The file that says whom this machine asks for names.
+const RESOLV_CONF: &str = "/etc/resolv.conf";
+/// How many Pods may run here.
+const MOST_PODS: u32 = 500;
+/// How long the first write to the API may take.
+const PATIENCE: Backoff = Backoff { first: Duration::from_millis(50), most: Duration::from_secs(5), tries: 20 };
+
+/// Makes the link with addresses of the cluster. `None`: this machine is no Node, or may not be one, which is said.
+pub(super) fn prepare(config: &Config) -> Option<Node> {
+    let node = config.node.clone()?;
+    match link::prepare(&node.dns) {
+        Ok(()) => Some(node),
+        Err(error) => {
+            tracing::warn!(
+                "no Pods run on this machine, and nobody answers for the cluster's names: {error}; run it as root"
+            );
+            None
+        }
+    }
+}
+
+/// Where the Pods of this machine find the API, if the server listens at a loopback address only.
+pub(super) fn inside(config: &Config, node: Option<&Node>) -> Option<IpAddr> {
+    let alone = config.bind_address.is_loopback() && config.advertise_address.is_none();
+    let same = |ip: &&IpAddr| ip.is_ipv4() == config.bind_address.is_ipv4();
+    node?.dns.iter().find(same).copied().filter(|_| alone)
+}
+
+/// Runs the parts of a Node until told to stop.
+pub(super) async fn beside(server: &Server, node: Node, config: &Config, authority: String, stop: CancellationToken) {
+    let local = server.local(user());
+    let cluster = Cluster::new(local.clone(), Arc::new(local));
+    let names = answer(&cluster, &node, stop.clone());
+    let kept = agent::run(cluster.managed_by("fairlead-agent"), described(&node), stop.clone());
+    let pods = async {
+        if node.pods {
+            fairlead_pods::run(cluster.clone(), settings(&node, config, authority), stop.clone()).await;
+        }
+    };
+    tokio::join!(names, kept, pods);
+}
+
+fn user() -> User {
+    User {
+        name: "system:fairlead-node".to_owned(),
+        groups: vec!["system:masters".to_owned(), "system:authenticated".to_owned()],
+        ..User::default()
+    }
+}
+
+fn described(node: &Node) -> Agent {
+    Agent {
+        node: node.name.clone(),
+        addresses: Arc::new(addresses),
+        labels: Vec::new(),
+        port: None,
+        pods: if node.pods { MOST_PODS } else { 0 },
+    }
+}
+
+/// The addresses this machine has towards others, one of each family at most.
+fn addresses() -> Vec<IpAddr> {
+    let any = [IpAddr::from(Ipv4Addr::UNSPECIFIED), IpAddr::from(Ipv6Addr::UNSPECIFIED)];
+    any.into_iter().filter_map(super::outward).collect()
+}
+
+fn settings(node: &Node, config: &Config, authority: String) -> fairlead_pods::Settings {
+    let dns = DnsSettings {
+        cluster_dns: node.dns.clone(),
+        cluster_domain: node.domain.to_string().trim_end_matches('.').to_owned(),
+        host: std::fs::read_to_string(RESOLV_CONF).ok(),
+        ..DnsSettings::default()
+    };
+    let usual = fairlead_pods::Settings::new(&node.name, config.data_dir.join(super::PODS));
+    fairlead_pods::Settings { dns, ca: Some(authority), pod_ranges: node.pod_ranges.clone(), ..usual }
+}
+
+/// Answers for the cluster's names.
+async fn answer(cluster: &Cluster, node: &Node, stop: CancellationToken) {
+    if node.dns.is_empty() {
+        return;
+    }
+    let told = retry(PATIENCE, |error| !matches!(error, Error::Invalid(_)), || announce(cluster, node)).await;
+    if let Err(error) = told {
+        tracing::warn!("the Service kube-system/kube-dns cannot be made: {error}");
+    }
+    let settings = fairlead_dns::Settings::cluster(node.domain.clone(), node.dns.clone(), &upstreams(node));
+    let cluster = cluster.managed_by("fairlead-dns");
+    if let Err(error) = fairlead_dns::run(Some(cluster), settings, stop).await {
+        tracing::warn!("nobody answers for the cluster's names on this machine: {error}");
+    }
+}
+
+/// Whom to ask for other names: never ourselves, as a machine that uses this DNS server would have it.
+fn upstreams(node: &Node) -> Vec<SocketAddr> {
+    let said = node
+        .upstreams
+        .clone()
+        .unwrap_or_else(|| fairlead_dns::nameservers(&std::fs::read_to_string(RESOLV_CONF).unwrap_or_default()));
+    let others: Vec<SocketAddr> = said.into_iter().filter(|server| !node.dns.contains(&server.ip())).collect();
+    if others.is_empty() {
+        tracing::warn!(
+            "names outside the cluster are not resolved: {RESOLV_CONF} names no other server; say --dns-upstream"
+        );
+    }
+    others
+}
+
+/// Makes the Service by which people find the DNS server. Every Node answers at its address itself: no proxy is to lead
+/// packets away from there.
+async fn announce(cluster: &Cluster, node: &Node) -> Result<(), Error> {
+    let port = |name: &str, protocol: &str| json!({"name": name, "port": 53, "protocol": protocol, "targetPort": 53});
+    let addresses: Vec<String> = node.dns.iter().map(IpAddr::to_string).collect();
+    let service = json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": "kube-dns",
+            "namespace": "kube-system",
+            "labels": {
+                "k8s-app": "kube-dns",
+                "kubernetes.io/name": "CoreDNS",
+                "service.kubernetes.io/service-proxy-name": "fairlead-dns",
+            },
+        },
+        "spec": {
+            "clusterIP": addresses.first(),
+            "clusterIPs": addresses,
+            "ipFamilyPolicy": if addresses.len() > 1 { "PreferDualStack" } else { "SingleStack" },
+            "ports": [port("dns", "UDP"), port("dns-tcp", "TCP")],
+        },
+    });
+    match cluster.create(&kinds::SERVICE, &service).await {
+        Err(Error::AlreadyExists(_)) => {
+            let there = cluster.get(&kinds::SERVICE, "kube-system", "kube-dns").await?;
+            tell_difference(&there, &addresses);
+            Ok(())
+        }
+        other => other.map(drop),
+    }
+}
+
+fn tell_difference(there: &Value, addresses: &[String]) {
+    let has = there.at("spec").texts("clusterIPs");
+    if has != addresses {
+        tracing::warn!(
+            ?has,
+            ?addresses,
+            "the Service kube-system/kube-dns has other addresses than this machine answers at"
+        );
+    }
+}
