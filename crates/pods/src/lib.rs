@@ -34,6 +34,7 @@ mod worker;
 mod writer;
 
 pub use cleanup::cleanup;
+pub use network::forward;
 pub use refuse::GRANT;
 pub use runner::Runner;
 pub use settings::Settings;

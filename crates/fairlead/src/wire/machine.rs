@@ -10,6 +10,7 @@ use fairlead_pods::agent::{self, Agent};
 use fairlead_pods::resolv::DnsSettings;
 use fairlead_server::Server;
 use fairlead_server::auth::User;
+use ipnet::IpNet;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -26,8 +27,13 @@ const PATIENCE: Backoff = Backoff { first: Duration::from_millis(50), most: Dura
 /// Makes the link with addresses of the cluster. `None`: this machine is no Node, or may not be one, which is said.
 pub(super) fn prepare(config: &Config) -> Option<Node> {
     let node = config.node.clone()?;
-    match link::prepare(&node.dns) {
-        Ok(()) => Some(node),
+    let addresses: Vec<IpAddr> = node.dns.iter().copied().chain(inside(config, Some(&node))).collect();
+    match link::prepare(&addresses) {
+        Ok(()) => {
+            // The proxy says at its start whether packets are passed on. What goes wrong here the runner says.
+            let _ = fairlead_pods::forward();
+            Some(node)
+        }
         Err(error) => {
             tracing::warn!(
                 "no Pods run on this machine, and nobody answers for the cluster's names: {error}; run it as root"
@@ -37,11 +43,13 @@ pub(super) fn prepare(config: &Config) -> Option<Node> {
     }
 }
 
-/// Where the Pods of this machine find the API, if the server listens at a loopback address only.
+/// Where the Pods of this machine find the API, if the server listens at a loopback address only: at the first address of
+/// their range, which no Pod gets. No other machine can have it: none can be a Node of such a server.
 pub(super) fn inside(config: &Config, node: Option<&Node>) -> Option<IpAddr> {
     let alone = config.bind_address.is_loopback() && config.advertise_address.is_none();
-    let same = |ip: &&IpAddr| ip.is_ipv4() == config.bind_address.is_ipv4();
-    node?.dns.iter().find(same).copied().filter(|_| alone)
+    let same = |range: &&IpNet| range.addr().is_ipv4() == config.bind_address.is_ipv4();
+    let range = node?.pod_ranges.iter().find(same).filter(|_| alone)?;
+    range.hosts().find(|ip| *ip != range.network())
 }
 
 /// Runs the parts of a Node until told to stop.
