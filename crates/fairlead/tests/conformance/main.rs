@@ -4,6 +4,7 @@
 mod api;
 mod controllers;
 mod dataplane;
+mod dns;
 mod kubectl;
 
 use std::process::Command;
