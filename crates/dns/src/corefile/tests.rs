@@ -5,9 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
-use crate::settings::{
-    Bind, Class, Fallthrough, Key, Listen, Policy, Search, Transport, Upstream,
-};
+use crate::settings::{Bind, Class, Fallthrough, Key, Listen, Policy, Search, Transport, Upstream};
 use fairlead_zone::{Name, PodRecords};
 
 /// Files and variables of a test.
@@ -193,7 +191,10 @@ fn keys_name_zones_and_ports() {
     };
     assert_eq!(keys("."), [".:53"]);
     assert_eq!(keys("Example.ORG:1053"), ["example.org.:1053"]);
-    assert_eq!(keys("dns://example.org:1053 a.example,\nb.example"), ["example.org.:1053", "a.example.:53", "b.example.:53"]);
+    assert_eq!(
+        keys("dns://example.org:1053 a.example,\nb.example"),
+        ["example.org.:1053", "a.example.:53", "b.example.:53"]
+    );
     assert_eq!(keys("10.0.0.0/23:5300"), ["0.0.10.in-addr.arpa.:5300", "1.0.10.in-addr.arpa.:5300"]);
     assert_eq!(keys("fd00::/8"), ["d.f.ip6.arpa.:53"]);
     // One block needs no braces.
@@ -304,17 +305,23 @@ fn every_mistake_is_told_with_file_line_and_word() {
     check(". {\n loop\n cache\n cache\n}", &["Corefile:4: cache: may be used once in a server block"]);
     check(". {\n rewrite name regex ( x\n}", &["Corefile:2: rewrite: \"(\": error: unclosed group"]);
     check(". {\n rewrite edns0 local set 1 2\n}", &["Corefile:2: rewrite: \"edns0\" is not supported"]);
-    check(". {\n kubernetes {\n  pods maybe\n  ttl 4000\n }\n}", &[
-        "Corefile:3: kubernetes: \"maybe\" is no way to serve Pods: disabled, insecure or verified",
-        "Corefile:4: kubernetes: ttl is from 0 to 3600",
-    ]);
+    check(
+        ". {\n kubernetes {\n  pods maybe\n  ttl 4000\n }\n}",
+        &[
+            "Corefile:3: kubernetes: \"maybe\" is no way to serve Pods: disabled, insecure or verified",
+            "Corefile:4: kubernetes: ttl is from 0 to 3600",
+        ],
+    );
     check(". {\n errors\n", &["Corefile:1: no \"}\" ends this block"]);
     check(". {\n errors\n}\n}\n", &["Corefile:4: \"}\" without a server block"]);
     check(". {\n import nowhere\n}\n", &["Corefile:2: import: \"nowhere\": there is none"]);
     check("(a) {\n import a\n}\n. {\n import a\n}\n", &["Corefile:2: too many imports"]);
     check("", &["Corefile:1: no server block"]);
     check(". {\n errors\n}\n. {\n errors\n}", &["Corefile:4: server block: .:53 is served by another block already"]);
-    check(". {\n template IN A {\n  answer \"{{ .Meta }}\"\n }\n}", &["Corefile:3: template: \".Meta\" is not supported in a record"]);
+    check(
+        ". {\n template IN A {\n  answer \"{{ .Meta }}\"\n }\n}",
+        &["Corefile:3: template: \".Meta\" is not supported in a record"],
+    );
 }
 
 #[test]
@@ -340,10 +347,61 @@ fn durations_are_read_as_go_writes_them() {
 /// Words a Corefile is made of, in any order.
 fn soup() -> impl Strategy<Value = String> {
     let words = prop::sample::select(vec![
-        ".", ".:53", "{", "}", "\n", "\n", " ", "import", "(x)", "x", "forward", "cache", "hosts", "kubernetes", "rewrite",
-        "name", "regex", "template", "IN", "A", "ANY", "answer", "auto", "{{ .Name }}", "\"", "\\", "#", "192.0.2.1", "10.0.0.0/8",
-        "5s", "30", "except", "policy", "random", "log", "class", "errors", "consolidate", "(.*)", "{$X}", "{%", "success", "bind",
-        "lameduck", "health", ":8080", "reload", "serve_stale", "verify", "ttl", "1-", "stop", "continue", "/etc/hosts", "é",
+        ".",
+        ".:53",
+        "{",
+        "}",
+        "\n",
+        "\n",
+        " ",
+        "import",
+        "(x)",
+        "x",
+        "forward",
+        "cache",
+        "hosts",
+        "kubernetes",
+        "rewrite",
+        "name",
+        "regex",
+        "template",
+        "IN",
+        "A",
+        "ANY",
+        "answer",
+        "auto",
+        "{{ .Name }}",
+        "\"",
+        "\\",
+        "#",
+        "192.0.2.1",
+        "10.0.0.0/8",
+        "5s",
+        "30",
+        "except",
+        "policy",
+        "random",
+        "log",
+        "class",
+        "errors",
+        "consolidate",
+        "(.*)",
+        "{$X}",
+        "{%",
+        "success",
+        "bind",
+        "lameduck",
+        "health",
+        ":8080",
+        "reload",
+        "serve_stale",
+        "verify",
+        "ttl",
+        "1-",
+        "stop",
+        "continue",
+        "/etc/hosts",
+        "é",
     ]);
     prop::collection::vec(words, 0..60).prop_map(|words| words.join(" "))
 }
