@@ -196,7 +196,7 @@ impl Parser<'_> {
                 if opened.is_some() {
                     return;
                 }
-            } else if token.is("import") && token.first {
+            } else if token.is("import") {
                 self.import(stream, depth, |parser, tokens, depth| {
                     parser.lines(&mut Stream::new(tokens), into, None, depth);
                 });

@@ -263,7 +263,7 @@ fn histogram<const BUCKETS: usize>(
     if count == 0 {
         return Ok(());
     }
-    let bound = |index: usize| if index + 1 == BUCKETS { f64::MAX } else { bound(index) };
+    let bound = |index: usize| if index + 1 == BUCKETS { f64::INFINITY } else { bound(index) };
     let buckets: Vec<(f64, u64)> =
         spread.counts.iter().enumerate().map(|(index, count)| (bound(index), *count)).collect();
     metric.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)

@@ -5,6 +5,7 @@ mod api;
 mod controllers;
 mod dataplane;
 mod env;
+mod dns;
 mod kubectl;
 
 use std::process::Command;

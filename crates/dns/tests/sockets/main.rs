@@ -1,0 +1,7 @@
+//! Does the server answer over real sockets as it should, whatever others do? Each test has a network of its own.
+
+mod cluster;
+mod flood;
+mod forwarding;
+mod lab;
+mod serving;
