@@ -11,7 +11,7 @@ use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::task::JoinSet;
 
-use crate::http::told;
+use crate::http::{WINDOW, told};
 use crate::{Outcome, Stream, dial};
 use message::Health;
 
@@ -93,7 +93,8 @@ async fn call<T: Stream>(stream: T, address: &str, service: &str) -> Result<Heal
     // The connection ends with this set.
     let mut tasks = JoinSet::new();
     let mut builder = http2::Builder::new(TokioExecutor::new());
-    builder.max_header_list_size(HEADERS);
+    builder.max_header_list_size(HEADERS).initial_stream_window_size(WINDOW);
+    builder.initial_connection_window_size(WINDOW);
     let handshake = builder.handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = handshake.map_err(|error| Refusal::unavailable(&error))?;
     tasks.spawn(connection);

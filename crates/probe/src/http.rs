@@ -26,6 +26,8 @@ const BODY: usize = 10 << 10;
 const SHOWN: usize = 512;
 /// The longest head of an answer.
 const HEAD: usize = 64 << 10;
+/// How much an HTTP/2 server may send before we have read it; the protocol's least.
+pub(crate) const WINDOW: u32 = 65_535;
 /// Who asks.
 const AGENT: HeaderValue = HeaderValue::from_static("kube-probe/fairlead");
 
@@ -145,7 +147,8 @@ async fn exchange<T: Stream>(
     let request = request(version, target, headers).map_err(|error| error.to_string())?;
     let response = if version == Version::HTTP_2 {
         let mut builder = http2::Builder::new(TokioExecutor::new());
-        builder.max_header_list_size(HEAD as u32);
+        builder.max_header_list_size(HEAD as u32).initial_stream_window_size(WINDOW);
+        builder.initial_connection_window_size(WINDOW);
         let (mut sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(|error| told(&error))?;
         tasks.spawn(connection);
         sender.send_request(request).await

@@ -270,7 +270,9 @@ mod h2 {
 
     use super::{AsyncRead, AsyncWrite};
 
-    /// Knows the services `""` and `good` as serving, `bad` as not serving, and no other.
+    static HUGE: [u8; 1 << 20] = [0; 1 << 20];
+
+    /// Knows the services `""` and `good` as serving, `bad` as not serving, says too much of `huge`, and knows no other.
     async fn health(
         request: Request<Incoming>,
     ) -> Result<Response<http_body_util::combinators::BoxBody<Bytes, Infallible>>, Infallible> {
@@ -281,6 +283,7 @@ mod h2 {
         let (status, data): (_, &[u8]) = match (path.as_str(), service.as_str()) {
             ("/grpc.health.v1.Health/Check", "" | "good") => ("0", &[0, 0, 0, 0, 2, 8, 1]),
             ("/grpc.health.v1.Health/Check", "bad") => ("0", &[0, 0, 0, 0, 2, 8, 2]),
+            ("/grpc.health.v1.Health/Check", "huge") => ("0", &HUGE),
             ("/grpc.health.v1.Health/Check", "none") => ("12", &[]),
             _ => ("5", &[]),
         };
@@ -305,6 +308,7 @@ async fn grpc_health_is_asked_for() {
     }
     for (service, expect) in [
         ("bad", "service unhealthy (responded with \"NOT_SERVING\")"),
+        ("huge", "error: health rpc probe failed: rpc error: code = Internal desc = the answer is far too long"),
         ("else", "error: health rpc probe failed: rpc error: code = NotFound desc = unknown service"),
         (
             "none",

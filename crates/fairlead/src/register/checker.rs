@@ -44,11 +44,23 @@ pub(super) async fn look(check: &Check, timeout: Duration) -> Outcome {
 /// A command that ends well in time is a success.
 async fn run(command: &str, timeout: Duration) -> Outcome {
     let mut shell = Command::new("/bin/sh");
-    shell.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-    match tokio::time::timeout(timeout, shell.status()).await {
+    shell.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = match shell.process_group(0).kill_on_drop(true).spawn() {
+        Ok(child) => child,
+        Err(error) => return Outcome::Failure(format!("{command:?}: {error}")),
+    };
+    match tokio::time::timeout(timeout, child.wait()).await {
         Ok(Ok(status)) if status.success() => Outcome::Success,
         Ok(Ok(status)) => Outcome::Failure(format!("{command:?}: {status}")),
         Ok(Err(error)) => Outcome::Failure(format!("{command:?}: {error}")),
-        Err(_) => Outcome::Failure(format!("{command:?} timed out after {timeout:?}")),
+        Err(_) => {
+            // What the shell has started goes with it.
+            let _ = child.id().map(fairlead_kernel::signal::terminate_group);
+            let _ = child.kill().await;
+            Outcome::Failure(format!("{command:?} timed out after {timeout:?}"))
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

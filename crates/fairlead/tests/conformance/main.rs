@@ -4,8 +4,8 @@
 mod api;
 mod controllers;
 mod dataplane;
-mod env;
 mod dns;
+mod env;
 mod kubectl;
 
 use std::process::Command;
