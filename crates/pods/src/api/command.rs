@@ -49,7 +49,7 @@ pub(super) async fn exec(
             let session = host.exec(target, command, call.streams).await;
             call.start(session, request, place)
         }
-        Err(refused) => refused,
+        Err(why) => plain(StatusCode::BAD_REQUEST, why),
     }
 }
 
@@ -66,7 +66,7 @@ pub(super) async fn attach(
             let session = host.attach(target, call.streams).await;
             call.start(session, request, place)
         }
-        Err(refused) => refused,
+        Err(why) => plain(StatusCode::BAD_REQUEST, why),
     }
 }
 
@@ -78,7 +78,7 @@ struct Call {
 }
 
 impl Call {
-    fn of(query: &Query, request: &Request<Incoming>) -> Result<Call, Response<Body>> {
+    fn of(query: &Query, request: &Request<Incoming>) -> Result<Call, String> {
         let tty = query.flag("tty");
         let streams = Streams {
             stdin: query.flag("input"),
@@ -87,7 +87,7 @@ impl Call {
             tty,
         };
         if !(streams.stdin || streams.stdout || streams.stderr) {
-            return Err(plain(StatusCode::BAD_REQUEST, "you must specify at least 1 of stdin, stdout, stderr"));
+            return Err("you must specify at least 1 of stdin, stdout, stderr".to_owned());
         }
         match Asked::of(request.headers()) {
             Asked::WebSocket { key, protocols } => match Protocol::choose(&protocols) {
@@ -95,7 +95,7 @@ impl Call {
                 None => Err(upgrade::unknown(&protocols, &Protocol::names())),
             },
             Asked::Spdy { protocols } => Err(upgrade::unknown(&protocols, &Protocol::names())),
-            Asked::Nothing => Err(upgrade::required()),
+            Asked::Nothing => Err(upgrade::REQUIRED.to_owned()),
         }
     }
 

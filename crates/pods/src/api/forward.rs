@@ -44,11 +44,11 @@ pub(super) fn answer(
     let to = Destination { host, target };
     match asked {
         Asked::WebSocket { key, protocols } => {
-            let Some(protocol) = known(&protocols) else { return upgrade::unknown(&protocols, &KNOWN) };
+            let Some(protocol) = known(&protocols) else { return bad(upgrade::unknown(&protocols, &KNOWN)) };
             let ports = match (protocol, channels::ports(query)) {
                 (TUNNEL, _) => Vec::new(),
                 (_, Ok(ports)) => ports,
-                (_, Err(why)) => return plain(StatusCode::BAD_REQUEST, why),
+                (_, Err(why)) => return bad(why),
             };
             tokio::spawn(async move {
                 let _place = place;
@@ -71,9 +71,13 @@ pub(super) fn answer(
             });
             upgrade::spdy(SPDY)
         }
-        Asked::Spdy { protocols } => upgrade::unknown(&protocols, &KNOWN),
-        Asked::Nothing => upgrade::required(),
+        Asked::Spdy { protocols } => bad(upgrade::unknown(&protocols, &KNOWN)),
+        Asked::Nothing => bad(upgrade::REQUIRED.to_owned()),
     }
+}
+
+fn bad(why: String) -> Response<Body> {
+    plain(StatusCode::BAD_REQUEST, why)
 }
 
 /// The Pod that is connected to.

@@ -12,7 +12,7 @@ use ring::digest;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
-use super::{Body, plain};
+use super::Body;
 
 /// What RFC 6455 hashes with the client's key.
 const GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -89,19 +89,16 @@ fn switching(to: &'static str) -> Response<Body> {
     response
 }
 
-/// 400 for a request that should become a stream.
-pub(super) fn required() -> Response<Body> {
-    plain(StatusCode::BAD_REQUEST, "Upgrade request required")
-}
+/// What is said to a request that should become a stream.
+pub(super) const REQUIRED: &str = "Upgrade request required";
 
-/// 400 for a protocol we do not speak.
-pub(super) fn unknown(offered: &[String], known: &[&str]) -> Response<Body> {
-    let why = format!(
+/// What is said to who offers a protocol we do not speak.
+pub(super) fn unknown(offered: &[String], known: &[&str]) -> String {
+    format!(
         "unable to upgrade: this node speaks WebSocket with {}, and the client offers {}",
         known.join(", "),
         if offered.is_empty() { "nothing".to_owned() } else { offered.join(", ") }
-    );
-    plain(StatusCode::BAD_REQUEST, why)
+    )
 }
 
 /// The request's connection, once the answer is sent.

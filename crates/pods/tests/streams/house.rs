@@ -46,7 +46,6 @@ pub(crate) struct House {
     pub(crate) dir: TempDir,
     pub(crate) host: Arc<Plain>,
     pub(crate) cluster: Cluster,
-    pub(crate) server: Server,
     address: SocketAddr,
     kubectl: PathBuf,
     _ends: DropGuard,
@@ -71,7 +70,7 @@ impl House {
         let groups = vec!["system:masters".to_owned(), "system:authenticated".to_owned()];
         let local = server.local(User { name: "test".to_owned(), groups, ..User::default() });
         let cluster = Cluster::new(local.clone(), Arc::new(local));
-        let house = House { dir, host, cluster, server, address, kubectl, _ends: stop.drop_guard() };
+        let house = House { dir, host, cluster, address, kubectl, _ends: stop.drop_guard() };
         house.furnish(port).await;
         Some(house)
     }

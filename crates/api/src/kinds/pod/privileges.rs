@@ -67,7 +67,7 @@ fn of_container(container: &Value, path: &Path, fields: &mut Vec<Path>) {
 fn accounts(context: &Value, path: &Path, names: &[&'static str], fields: &mut Vec<Path>) {
     for name in names {
         if context.int_opt(name).is_some_and(|id| id < NOBODY) {
-            fields.push(path.child(*name));
+            fields.push(path.child(name));
         }
     }
 }

@@ -13,10 +13,9 @@ const BLOCK: u64 = 64 << 10;
 pub(super) async fn find(files: &[PathBuf], lines: usize) -> (usize, u64) {
     let mut left = lines;
     for (at, path) in files.iter().enumerate().rev() {
-        match look(path, &mut left).await {
-            Some(offset) => return (at, offset),
-            // Fewer lines, or none that can be read: the rest is in older files.
-            None => {}
+        // Where there are fewer lines, or none that can be read, the rest is in older files.
+        if let Some(offset) = look(path, &mut left).await {
+            return (at, offset);
         }
     }
     (0, 0)
