@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use crate::config::{ControlFlags, Flags, ProxyFlags};
+use crate::env::EnvFlags;
 use crate::trace::TraceFlags;
 
 /// Kubernetes Services on plain machines: one binary, no containers.
@@ -34,6 +35,9 @@ pub(crate) enum Command {
     /// Say what happens to a packet on a Node, and why; send one and show what the kernel did to it
     #[command(args_override_self = true, after_help = crate::trace::EXIT_CODES)]
     Trace(Box<TraceFlags>),
+    /// Show the environment variables of a Pod's container: those of Services and its own
+    #[command(args_override_self = true)]
+    Env(Box<EnvFlags>),
     /// Copy the store of a data directory into a file
     Backup {
         /// Where the copy goes

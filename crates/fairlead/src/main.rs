@@ -11,6 +11,7 @@ use config::{Control, Environment, Proxy, Role};
 
 mod cli;
 mod config;
+mod env;
 mod gates;
 mod logs;
 mod trace;
@@ -49,6 +50,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         }
         Command::Cleanup => wire::proxy::cleanup(),
         Command::Trace(flags) => std::process::exit(threads()?.block_on(trace::run(&flags))),
+        Command::Env(flags) => threads()?.block_on(env::run(&flags)),
         Command::Backup { file, flags } => {
             let config = config::load(*flags, Role::Server, &environment)?;
             threads()?.block_on(wire::backup(&config, &file))

@@ -9,6 +9,7 @@ mod error;
 pub mod iptables;
 pub mod ipvs;
 pub mod link;
+pub mod mount;
 pub mod netlink;
 pub mod netns;
 pub mod nft;

@@ -17,6 +17,7 @@ const NEW_ROUTE: u16 = 24;
 const DEL_ROUTE: u16 = 25;
 const GET_ROUTE: u16 = 26;
 
+mod neighbour;
 #[cfg(test)]
 mod tests;
 

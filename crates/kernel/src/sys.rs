@@ -8,6 +8,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 use std::time::Duration;
 
+pub(crate) mod process;
 pub(crate) mod relay;
 
 /// A netlink socket bound to a port of the kernel's choice, and that port.
@@ -103,7 +104,6 @@ pub(crate) fn wait_readable(fd: BorrowedFd<'_>, limit: Duration) -> io::Result<b
     }
 }
 
-/// Moves this thread into a fresh namespace of the given kind.
 /// Whether the kernel may back this process's memory with huge pages.
 pub(crate) fn allow_huge_pages(allow: bool) -> io::Result<()> {
     let disable = libc::c_ulong::from(!allow);
@@ -111,6 +111,7 @@ pub(crate) fn allow_huge_pages(allow: bool) -> io::Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, disable, 0, 0, 0) }).map(drop)
 }
 
+/// Moves this thread into a fresh namespace of the given kind.
 pub(crate) fn unshare(kind: c_int) -> io::Result<()> {
     // SAFETY: no pointers are passed; namespaces of network and mounts may be left by one thread alone.
     check(unsafe { libc::unshare(kind) }).map(drop)

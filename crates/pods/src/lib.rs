@@ -1,4 +1,59 @@
 //! Pods without containers: processes in network namespaces with an address, names, probes and an orderly end.
+//!
+//! [`Runner`] follows the Pods of a Node and gives each a worker, which owns it. A container's process has a small parent of its
+//! own, the [`shim`], which lives on when the runner ends; [`host`] is what others can ask of the Pods here, and [`cleanup`] leaves
+//! nothing behind.
 
+mod access;
+mod addresses;
 pub mod api;
+mod cleanup;
+mod container;
+pub mod env;
+mod exec;
 pub mod host;
+pub mod hosts;
+mod leave;
+mod network;
+mod node;
+mod order;
+mod probes;
+mod record;
+mod refuse;
+pub mod resolv;
+mod runner;
+mod settings;
+pub mod shim;
+mod sockets;
+mod status;
+mod surroundings;
+mod unit;
+mod volumes;
+mod worker;
+mod writer;
+
+pub use cleanup::cleanup;
+pub use refuse::GRANT;
+pub use runner::Runner;
+pub use settings::Settings;
+
+/// What went wrong.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The kernel said no.
+    #[error(transparent)]
+    Kernel(#[from] fairlead_kernel::Error),
+    /// A file or folder.
+    #[error("{what}: {error}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// Why it did not work.
+        error: std::io::Error,
+    },
+}
+
+/// Runs the Pods of a Node until told to stop. Pods live on then.
+pub async fn run(cluster: fairlead_cluster::Cluster, settings: Settings, stop: tokio_util::sync::CancellationToken) {
+    Runner::new(&cluster, settings).run(stop).await;
+}

@@ -4,6 +4,7 @@
 mod api;
 mod controllers;
 mod dataplane;
+mod env;
 mod kubectl;
 
 use std::process::Command;

@@ -2,7 +2,6 @@
 //! their Node, so another's user or group is as much a privilege as root.
 
 use crate::look::Look;
-use crate::value::Value;
 use crate::{Path, field::FieldError};
 
 /// The annotation of Pods that may have it. The server alone sets it, when the Pod is made.
@@ -18,7 +17,7 @@ const NOBODY: i64 = 65534;
 const FREE_PORTS: i64 = 1024;
 
 /// The fields by which a Pod asks for privileges; none: it needs none.
-pub fn asked(pod: &Value) -> Vec<Path> {
+pub fn asked<V: Look>(pod: &V) -> Vec<Path> {
     let (spec, path) = (pod.at("spec"), Path::new("spec"));
     let mut fields = Vec::new();
     for name in ["hostNetwork", "hostPID", "hostIPC"] {
@@ -28,12 +27,12 @@ pub fn asked(pod: &Value) -> Vec<Path> {
     }
     let (context, at) = (spec.at("securityContext"), path.child("securityContext"));
     accounts(context, &at, &["runAsUser", "runAsGroup", "fsGroup"], &mut fields);
-    let groups = context.list("supplementalGroups").iter().enumerate();
-    for (index, _) in groups.filter(|(_, group)| group.as_i64().is_some_and(|group| group < NOBODY)) {
+    let groups = context.ints("supplementalGroups").into_iter().enumerate();
+    for (index, _) in groups.filter(|(_, group)| *group < NOBODY) {
         fields.push(at.child("supplementalGroups").index(index));
     }
     for (index, volume) in spec.list("volumes").iter().enumerate() {
-        if !volume.at("hostPath").is_null() {
+        if volume.map("hostPath").is_some() {
             fields.push(path.child("volumes").index(index).child("hostPath"));
         }
     }
@@ -45,7 +44,7 @@ pub fn asked(pod: &Value) -> Vec<Path> {
     fields
 }
 
-fn of_container(container: &Value, path: &Path, fields: &mut Vec<Path>) {
+fn of_container<V: Look>(container: &V, path: &Path, fields: &mut Vec<Path>) {
     let (context, at) = (container.at("securityContext"), path.child("securityContext"));
     accounts(context, &at, &["runAsUser", "runAsGroup"], fields);
     for name in ["privileged", "allowPrivilegeEscalation"] {
@@ -64,7 +63,7 @@ fn of_container(container: &Value, path: &Path, fields: &mut Vec<Path>) {
 }
 
 /// Users and groups that may be somebody's.
-fn accounts(context: &Value, path: &Path, names: &[&'static str], fields: &mut Vec<Path>) {
+fn accounts<V: Look>(context: &V, path: &Path, names: &[&'static str], fields: &mut Vec<Path>) {
     for name in names {
         if context.int_opt(name).is_some_and(|id| id < NOBODY) {
             fields.push(path.child(name));
@@ -73,7 +72,7 @@ fn accounts(context: &Value, path: &Path, names: &[&'static str], fields: &mut V
 }
 
 /// What the annotation of an object says.
-pub fn annotation(object: &Value) -> Option<&str> {
+pub fn annotation<V: Look>(object: &V) -> Option<&str> {
     object.at("metadata").at("annotations").text_opt(ANNOTATION)
 }
 

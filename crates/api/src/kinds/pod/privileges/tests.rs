@@ -1,5 +1,5 @@
 use super::*;
-use crate::value::json;
+use crate::value::{Value, json};
 
 /// The fields of a Pod spec that ask for privileges.
 #[track_caller]

@@ -1,0 +1,80 @@
+//! What does a process see as its file system? Mounts in a namespace of its own, which others never see.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use crate::error::Error;
+use crate::process::{self, Own};
+use crate::sys;
+use crate::sys::process as calls;
+
+/// Puts this process into a mount namespace of its own. What is mounted or unmounted outside is so inside, and not the other way.
+pub fn isolate() -> Result<(), Error> {
+    process::unshare(Own::Mounts)?;
+    sys::mount(c"", c"/", libc::MS_REC | libc::MS_SLAVE).map_err(process::failed("leaving the mounts of others alone"))
+}
+
+/// Shows `source` at `target` too, with what is mounted below it.
+pub fn bind(source: &Path, target: &Path) -> Result<(), Error> {
+    let action = format!("mounting {} at {}", source.display(), target.display());
+    let done = (|| sys::mount(&text(source)?, &text(target)?, libc::MS_BIND | libc::MS_REC))();
+    done.map_err(process::failed(&action))
+}
+
+/// Nobody writes through this mount any more.
+pub fn make_read_only(target: &Path) -> Result<(), Error> {
+    let flags = libc::MS_BIND | libc::MS_REMOUNT | libc::MS_RDONLY | libc::MS_NOSUID | libc::MS_NODEV;
+    let action = format!("making {} read-only", target.display());
+    (|| sys::mount(c"", &text(target)?, flags))().map_err(process::failed(&action))
+}
+
+/// An empty file system in memory, with options such as `mode=0755,size=1m`.
+pub fn memory(target: &Path, options: &str) -> Result<(), Error> {
+    fresh("tmpfs", target, libc::MS_NOSUID | libc::MS_NODEV, options)
+}
+
+/// The processes of this namespace of processes.
+pub fn processes(target: &Path) -> Result<(), Error> {
+    fresh("proc", target, libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC, "")
+}
+
+fn fresh(kind: &str, target: &Path, flags: libc::c_ulong, options: &str) -> Result<(), Error> {
+    let action = format!("mounting a {kind} at {}", target.display());
+    let done = (|| {
+        let (kind, options) = (CString::new(kind)?, CString::new(options)?);
+        calls::mount_new(&kind, &text(target)?, flags, &options)
+    })();
+    done.map_err(process::failed(&action))
+}
+
+/// Makes a mount the root of this namespace, and puts the old root at `old`, a folder in it.
+pub fn become_root(root: &Path, old: &Path) -> Result<(), Error> {
+    let done = (|| {
+        calls::pivot_root(&text(root)?, &text(old)?)?;
+        std::env::set_current_dir("/")
+    })();
+    done.map_err(process::failed(&format!("making {} the root", root.display())))
+}
+
+/// Opens a path below a folder. Nothing in it, such as a link somebody made, leads out of the folder.
+pub fn open_below(folder: &File, path: &Path) -> io::Result<File> {
+    calls::open_below(folder.as_fd(), &text(path)?).map(File::from)
+}
+
+/// Takes a mount away. Fine if there is none.
+pub fn unmount(target: &Path) -> Result<(), Error> {
+    match (|| sys::unmount(&text(target)?))() {
+        Err(error) if !matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOENT)) => {
+            Err(process::failed(&format!("unmounting {}", target.display()))(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn text(path: &Path) -> io::Result<CString> {
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| io::ErrorKind::InvalidInput.into())
+}

@@ -1,0 +1,156 @@
+//! What cannot run here, and why? Other people's images, and whatever asks for more than an unprivileged process has without the
+//! grant for it. Pure.
+
+use fairlead_api::Look;
+use fairlead_kernel::process::{Identity, capability};
+use serde_json::Value;
+
+use crate::shim::launch::Who;
+
+#[cfg(test)]
+mod tests;
+
+/// The one image there is: none.
+pub(crate) const IMAGE: &str = "host";
+/// The annotation the server sets when the creator of a Pod may use the privileges of the host.
+pub const GRANT: &str = "fairlead.dev/host-privileges";
+
+/// Why a container is not started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refused {
+    /// In a word.
+    pub(crate) reason: &'static str,
+    /// In a sentence.
+    pub(crate) message: String,
+}
+
+/// Whether the creator of a Pod may use the privileges of the host.
+pub(crate) fn is_granted(pod: &Value) -> bool {
+    pod.at("metadata").at("annotations").text(GRANT) == "granted"
+}
+
+/// Why a Pod is not started, if it is not.
+pub(crate) fn refused(pod: &Value) -> Option<Refused> {
+    let spec = pod.at("spec");
+    let all = || spec.list("initContainers").iter().chain(spec.list("containers"));
+    if let Some(container) = all().find(|container| container.text("image") != IMAGE) {
+        let message = format!(
+            "container {:?} has image {:?}, and there are no images here: a container with image \"{IMAGE}\" runs its command on \
+             the file system of the host",
+            container.text("name"),
+            container.text("image"),
+        );
+        return Some(Refused { reason: "ImageNotSupported", message });
+    }
+    if let Some(container) = all().find(|container| command(container).is_empty()) {
+        let message = format!("container {:?} has no command: image \"{IMAGE}\" brings none", container.text("name"));
+        return Some(Refused { reason: "CreateContainerError", message });
+    }
+    if spec.flag("shareProcessNamespace") {
+        let message = "shareProcessNamespace is not supported: each container sees its own processes".to_owned();
+        return Some(Refused { reason: "CreateContainerError", message });
+    }
+    let asks = privileges(pod);
+    if !asks.is_empty() && !is_granted(pod) {
+        let message = format!(
+            "the Pod asks for {}; whoever creates it must be allowed the verb \"use\" on the resource hostprivileges.fairlead.dev",
+            asks.join(", ")
+        );
+        return Some(Refused { reason: "HostPrivilegesNotGranted", message });
+    }
+    None
+}
+
+/// What a container runs: its command and its arguments.
+pub(crate) fn command(container: &Value) -> Vec<&str> {
+    let mut words = container.texts("command");
+    words.extend(container.texts("args"));
+    words
+}
+
+/// What a Pod asks for that an unprivileged process does not have.
+fn privileges(pod: &Value) -> Vec<String> {
+    let spec = pod.at("spec");
+    let mut asks: Vec<String> = Vec::new();
+    let flags = ["hostNetwork", "hostPID", "hostIPC"].into_iter().filter(|flag| spec.flag(flag));
+    asks.extend(flags.map(|flag| format!("{flag}: true")));
+    let paths = spec.list("volumes").iter().filter(|volume| volume.map("hostPath").is_some());
+    asks.extend(paths.map(|volume| format!("the hostPath {:?}", volume.at("hostPath").text("path"))));
+    let security = spec.at("securityContext");
+    let mut groups = security.list("supplementalGroups").iter().filter_map(Value::as_i64);
+    if groups.any(|group| group == 0) || security.int_opt("fsGroup") == Some(0) {
+        asks.push("group 0".to_owned());
+    }
+    for container in spec.list("initContainers").iter().chain(spec.list("containers")) {
+        asks.extend(container_privileges(pod, container));
+    }
+    asks
+}
+
+fn container_privileges(pod: &Value, container: &Value) -> Vec<String> {
+    let own = container.at("securityContext");
+    let of = |what: &str| format!("{what} (container {:?})", container.text("name"));
+    let mut asks = Vec::new();
+    for field in ["runAsUser", "runAsGroup"] {
+        if number(pod, container, field) == Some(0) {
+            asks.push(of(&format!("{field}: 0")));
+        }
+    }
+    for flag in ["privileged", "allowPrivilegeEscalation"] {
+        if own.flag(flag) {
+            asks.push(of(&format!("{flag}: true")));
+        }
+    }
+    let added = own.at("capabilities").texts("add");
+    if !added.is_empty() {
+        asks.push(of(&format!("the capabilities {}", added.join(" "))));
+    }
+    asks
+}
+
+/// A number of the container's security context, or else of the Pod's.
+fn number(pod: &Value, container: &Value, field: &str) -> Option<i64> {
+    let of_pod = || pod.at("spec").at("securityContext").int_opt(field);
+    container.at("securityContext").int_opt(field).or_else(of_pod)
+}
+
+/// Who a container runs as.
+pub(crate) fn who(pod: &Value, container: &Value, nobody: (u32, u32)) -> Result<Who, Refused> {
+    let wrong = |message: String| Refused { reason: "CreateContainerConfigError", message };
+    let id = |field: &str, usual: u32| match number(pod, container, field) {
+        Some(number) => {
+            u32::try_from(number).map_err(|_| wrong(format!("{field}: {number} is no number of a user or group")))
+        }
+        None => Ok(usual),
+    };
+    let user = id("runAsUser", nobody.0)?;
+    let group = id("runAsGroup", nobody.1)?;
+    let (own, whole) = (container.at("securityContext"), pod.at("spec").at("securityContext"));
+    if own.flag_opt("runAsNonRoot").unwrap_or(whole.flag("runAsNonRoot")) && user == 0 {
+        return Err(wrong("container's runAsUser breaks non-root policy".to_owned()));
+    }
+    let groups = whole.list("supplementalGroups").iter().filter_map(Value::as_i64).chain(whole.int_opt("fsGroup"));
+    let privileged = own.flag("privileged");
+    Ok(Who {
+        user,
+        group,
+        groups: groups.filter_map(|group| u32::try_from(group).ok()).collect(),
+        capabilities: if privileged { Identity::ALL } else { capabilities(own).map_err(wrong)? },
+        escalation: privileged || own.flag("allowPrivilegeEscalation"),
+    })
+}
+
+fn capabilities(security: &Value) -> Result<u64, String> {
+    let (mut kept, lists) = (0, security.at("capabilities"));
+    for name in lists.texts("add") {
+        match capability(name) {
+            Some(number) => kept |= 1 << number,
+            None if name.eq_ignore_ascii_case("ALL") => kept = (1 << 41) - 1,
+            None => return Err(format!("unknown capability {name:?}")),
+        }
+    }
+    for number in lists.texts("drop").into_iter().filter_map(capability) {
+        kept &= !(1 << number);
+    }
+    Ok(kept)
+}

@@ -1,0 +1,76 @@
+use serde_json::json;
+
+use super::*;
+
+/// A Pod with one container, and what is said of it: a reason, and a part of the message.
+fn check(spec: Value, container: Value, expected: Option<(&str, &str)>) {
+    for granted in [false, true] {
+        let pod = pod(&spec, &container, granted);
+        let said = refused(&pod);
+        let expected = expected.filter(|(reason, _)| !granted || *reason != "HostPrivilegesNotGranted");
+        match (&said, expected) {
+            (None, None) => {}
+            (Some(said), Some((reason, part))) => {
+                assert_eq!(said.reason, reason, "{pod}");
+                assert!(said.message.contains(part), "{}", said.message);
+            }
+            _ => panic!("{pod}: {said:?} instead of {expected:?}"),
+        }
+    }
+}
+
+fn pod(spec: &Value, container: &Value, granted: bool) -> Value {
+    let mut one = json!({"name": "c", "image": "host", "command": ["true"]});
+    for (key, value) in container.as_object().into_iter().flatten() {
+        one.set(key.clone(), value.clone());
+    }
+    let mut spec = spec.clone();
+    spec.set("containers", vec![one]);
+    let annotations = if granted { json!({GRANT: "granted"}) } else { json!({}) };
+    json!({"metadata": {"annotations": annotations}, "spec": spec})
+}
+
+#[test]
+fn only_commands_of_the_host_run() {
+    check(json!({}), json!({}), None);
+    check(json!({}), json!({"image": "nginx"}), Some(("ImageNotSupported", "\"nginx\"")));
+    check(json!({}), json!({"command": []}), Some(("CreateContainerError", "no command")));
+    check(json!({}), json!({"command": [], "args": ["true"]}), None);
+}
+
+#[test]
+fn privileges_need_a_grant() {
+    let asks = |part| Some(("HostPrivilegesNotGranted", part));
+    check(json!({"hostNetwork": true}), json!({}), asks("hostNetwork: true"));
+    check(json!({"hostPID": true}), json!({}), asks("hostPID"));
+    check(json!({"volumes": [{"name": "v", "hostPath": {"path": "/etc"}}]}), json!({}), asks("\"/etc\""));
+    check(json!({"securityContext": {"runAsUser": 0}}), json!({}), asks("runAsUser: 0"));
+    check(json!({"securityContext": {"supplementalGroups": [0]}}), json!({}), asks("group 0"));
+    check(json!({}), json!({"securityContext": {"runAsGroup": 0}}), asks("runAsGroup: 0"));
+    check(json!({}), json!({"securityContext": {"privileged": true}}), asks("privileged"));
+    check(json!({}), json!({"securityContext": {"capabilities": {"add": ["NET_ADMIN"]}}}), asks("NET_ADMIN"));
+    check(json!({}), json!({"securityContext": {"allowPrivilegeEscalation": true}}), asks("allowPrivilegeEscalation"));
+    check(json!({"securityContext": {"runAsUser": 0}}), json!({"securityContext": {"runAsUser": 1000}}), None);
+    check(json!({}), json!({"securityContext": {"capabilities": {"drop": ["ALL"]}}}), None);
+}
+
+#[test]
+fn a_container_runs_as_nobody_unless_it_says_otherwise() {
+    let who = |spec: Value, container: Value| {
+        let pod = pod(&spec, &container, true);
+        who(&pod, &pod.at("spec").list("containers")[0].clone(), (65534, 65533)).map_err(|refused| refused.message)
+    };
+    let plain = who(json!({}), json!({})).expect("someone");
+    assert_eq!((plain.user, plain.group, plain.capabilities, plain.escalation), (65534, 65533, 0, false));
+    let security = json!({"runAsUser": 1000, "runAsGroup": 1001, "supplementalGroups": [7], "fsGroup": 8});
+    let asked = who(json!({"securityContext": security}), json!({})).expect("someone");
+    assert_eq!((asked.user, asked.group, asked.groups), (1000, 1001, vec![7, 8]));
+    let able = json!({"securityContext": {"capabilities": {"add": ["NET_ADMIN", "CAP_CHOWN"], "drop": ["CHOWN"]}}});
+    assert_eq!(who(json!({}), able).expect("someone").capabilities, 1 << 12);
+    assert_eq!(
+        who(json!({}), json!({"securityContext": {"privileged": true}})).expect("someone").capabilities,
+        u64::MAX
+    );
+    let root = json!({"securityContext": {"runAsUser": 0, "runAsNonRoot": true}});
+    assert_eq!(who(root, json!({})), Err("container's runAsUser breaks non-root policy".to_owned()));
+}

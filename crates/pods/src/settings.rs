@@ -1,0 +1,48 @@
+//! What the runner of a Node is told.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::resolv::DnsSettings;
+
+/// How Pods run on this Node.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The name of the Node.
+    pub node: String,
+    /// Where Pods' state and logs are kept; only root may look into it.
+    pub data: PathBuf,
+    /// How the shim is called: a program and its first arguments.
+    pub shim: Vec<OsString>,
+    /// Where Pods ask for names.
+    pub dns: DnsSettings,
+    /// The certificate authority of the API, for Pods that call it, where the cluster has no ConfigMap `kube-root-ca.crt`.
+    pub ca: Option<String>,
+    /// Who a container runs as that does not say: a user and a group without rights.
+    pub nobody: (u32, u32),
+    /// A log file of so many bytes is full.
+    pub log_size: u64,
+    /// So many log files of a container are kept, the present one included.
+    pub log_files: u32,
+    /// How long a Pod that goes may wait for its connections to end before it is told to.
+    pub drain: Duration,
+}
+
+impl Settings {
+    /// The usual ones.
+    pub fn new(node: impl Into<String>, data: impl Into<PathBuf>) -> Settings {
+        Settings {
+            node: node.into(),
+            data: data.into(),
+            // The program that runs, whatever has become of its file.
+            shim: ["/proc/self/exe", "shim"].map(OsString::from).to_vec(),
+            dns: DnsSettings::default(),
+            ca: None,
+            nobody: (65534, 65534),
+            log_size: 10 << 20,
+            log_files: 5,
+            drain: Duration::from_secs(10),
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! A command beside a container's process: in its namespaces, as its user, with the streams we were started with.
+
+use std::fs;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use fairlead_kernel::process::{self, Fork};
+
+use super::launch::{Exec, Process};
+use super::{Streams, init, program};
+
+/// Runs it, and returns the code it ended with.
+pub(super) fn run(file: &Path) -> Result<i32, String> {
+    let text = fs::read(file).map_err(|error| format!("reading {}: {error}", file.display()))?;
+    // It has secrets in its environment.
+    let _ = fs::remove_file(file);
+    let exec: Exec = serde_json::from_slice(&text).map_err(|error| format!("reading a command: {error}"))?;
+    if Process::of(exec.beside.number) != Some(exec.beside) {
+        return Err("the container has ended".to_owned());
+    }
+    for cgroup in &exec.cgroups {
+        let _ = fs::write(cgroup.join("cgroup.procs"), "0");
+    }
+    init::enter_all(exec.beside.number)?;
+    let copy = |fd: std::os::fd::BorrowedFd<'_>| fd.try_clone_to_owned().map_err(|error| error.to_string());
+    let streams = Streams {
+        input: copy(io::stdin().as_fd())?,
+        output: copy(io::stdout().as_fd())?,
+        complaints: copy(io::stderr().as_fd())?,
+        tty: exec.tty,
+    };
+    match process::fork().map_err(|error| error.to_string())? {
+        Fork::Parent(child) => {
+            drop(streams);
+            let status = process::wait(child).map_err(|error| error.to_string())?;
+            Ok(super::launch::code(status))
+        }
+        Fork::Child => {
+            let (why, code) = program::become_program(&exec.program, &streams);
+            let _ = io::Write::write_all(&mut io::stderr(), format!("{why}\n").as_bytes());
+            process::exit(code)
+        }
+    }
+}

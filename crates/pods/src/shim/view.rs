@@ -1,0 +1,180 @@
+//! What a container sees as its file system: the machine's, with some things shown in places of their own. The machine's file
+//! system stays as it is: a place that does not exist is made in a copy of the folder it is in.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::{Component, Path, PathBuf};
+
+use fairlead_kernel::{Error, mount};
+
+use super::launch::{Launch, Mount};
+
+/// A folder with more entries than this is not copied.
+const MOST_ENTRIES: usize = 4096;
+/// Links are followed so often.
+const MOST_LINKS: usize = 40;
+/// Where the copy of the root is made: a folder every machine has.
+const STAGE: &str = "/tmp";
+/// Where the old root is meanwhile.
+const OLD: &str = ".fairlead-old-root";
+
+/// Makes it, in a mount namespace of its own.
+pub(super) fn make(launch: &Launch) -> Result<(), Error> {
+    mount::isolate()?;
+    // Sources are opened first: one place may hide another's.
+    let sources = launch.mounts.iter().map(open).collect::<Result<Vec<_>, _>>();
+    let sources = sources.map_err(failed("opening what is to be mounted"))?;
+    for (wanted, source) in launch.mounts.iter().zip(&sources) {
+        show(wanted, source)?;
+    }
+    leave_old_root()?;
+    if launch.own_processes {
+        mount::processes(Path::new("/proc"))?;
+    }
+    Ok(())
+}
+
+fn open(wanted: &Mount) -> io::Result<File> {
+    let source = File::open(&wanted.source)?;
+    match &wanted.below {
+        Some(below) => mount::open_below(&source, below),
+        None => Ok(source),
+    }
+}
+
+fn show(wanted: &Mount, source: &File) -> Result<(), Error> {
+    if wanted.optional && !wanted.target.exists() {
+        return Ok(());
+    }
+    let folder = source.metadata().map_err(failed("looking at what is to be mounted"))?.is_dir();
+    let target = place(&wanted.target, folder)?;
+    let source = PathBuf::from(format!("/proc/self/fd/{}", source.as_raw_fd()));
+    mount::bind(&source, &target)?;
+    if wanted.read_only { mount::make_read_only(&target) } else { Ok(()) }
+}
+
+/// Makes sure that a place exists, and returns where it really is.
+fn place(target: &Path, folder: bool) -> Result<PathBuf, Error> {
+    let (known, missing) = resolve(target).map_err(failed(&format!("finding {}", target.display())))?;
+    if missing.is_empty() {
+        return Ok(known);
+    }
+    copy(&known)?;
+    let whole = missing.iter().fold(known, |path, part| path.join(part));
+    let action = format!("making {}", whole.display());
+    let parent = if folder { Some(whole.as_path()) } else { whole.parent() };
+    parent.map_or(Ok(()), fs::create_dir_all).map_err(failed(&action))?;
+    if !folder {
+        File::create(&whole).map_err(failed(&action))?;
+    }
+    Ok(whole)
+}
+
+/// How far a path leads, links followed, and what of it does not exist.
+fn resolve(path: &Path) -> io::Result<(PathBuf, Vec<PathBuf>)> {
+    let mut known = PathBuf::from("/");
+    let mut rest: Vec<PathBuf> = parts(path);
+    rest.reverse();
+    let mut links = 0;
+    while let Some(part) = rest.pop() {
+        if part.as_os_str() == ".." {
+            known.pop();
+            continue;
+        }
+        let next = known.join(&part);
+        match fs::symlink_metadata(&next) {
+            Ok(metadata) if metadata.is_symlink() => {
+                links += 1;
+                if links > MOST_LINKS {
+                    return Err(io::Error::other("too many links"));
+                }
+                let leads = fs::read_link(&next)?;
+                if leads.is_absolute() {
+                    known = PathBuf::from("/");
+                }
+                rest.extend(parts(&leads).into_iter().rev());
+            }
+            Ok(_) => known = next,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                rest.push(part);
+                rest.reverse();
+                return Ok((known, rest));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((known, Vec::new()))
+}
+
+fn parts(path: &Path) -> Vec<PathBuf> {
+    let kept = path.components().filter(|part| matches!(part, Component::Normal(_) | Component::ParentDir));
+    kept.map(|part| PathBuf::from(part.as_os_str())).collect()
+}
+
+/// Puts a folder in memory in the place of a folder, with everything in it that was there.
+fn copy(folder: &Path) -> Result<(), Error> {
+    if folder == Path::new("/") {
+        return copy_root();
+    }
+    let action = format!("copying the folder {}", folder.display());
+    let old = File::open(folder).map_err(failed(&action))?;
+    let from = PathBuf::from(format!("/proc/self/fd/{}", old.as_raw_fd()));
+    let entries = entries(folder)?;
+    mount::memory(folder, &like(folder)?)?;
+    entries.iter().try_for_each(|name| entry_copy(&from.join(name), &folder.join(name)))
+}
+
+/// The same for the root. The old one stays until all is made: what is to be shown may be in it.
+fn copy_root() -> Result<(), Error> {
+    let (stage, old) = (Path::new(STAGE), Path::new(STAGE).join(OLD));
+    let entries = entries(Path::new("/"))?;
+    mount::memory(stage, &like(Path::new("/"))?)?;
+    fs::create_dir(&old).map_err(failed("making a folder for the old root"))?;
+    mount::become_root(stage, &old)?;
+    let old = Path::new("/").join(OLD);
+    entries.iter().try_for_each(|name| entry_copy(&old.join(name), &Path::new("/").join(name)))
+}
+
+fn leave_old_root() -> Result<(), Error> {
+    let old = Path::new("/").join(OLD);
+    if !old.exists() {
+        return Ok(());
+    }
+    mount::unmount(&old)?;
+    fs::remove_dir(&old).map_err(failed("removing the folder of the old root"))
+}
+
+fn entries(folder: &Path) -> Result<Vec<OsString>, Error> {
+    let action = format!("copying the folder {}", folder.display());
+    let entries = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>).map_err(failed(&action))?;
+    if entries.len() > MOST_ENTRIES {
+        return Err(failed(&action)(io::Error::other("it has too many entries")));
+    }
+    Ok(entries.iter().map(fs::DirEntry::file_name).collect())
+}
+
+/// The options of a folder in memory that looks like another.
+fn like(folder: &Path) -> Result<String, Error> {
+    let is = folder.metadata().map_err(failed(&format!("looking at {}", folder.display())))?;
+    Ok(format!("mode={:o},uid={},gid={},size=64m", is.mode() & 0o7777, is.uid(), is.gid()))
+}
+
+fn entry_copy(from: &Path, to: &Path) -> Result<(), Error> {
+    let action = format!("copying {}", to.display());
+    let metadata = fs::symlink_metadata(from).map_err(failed(&action))?;
+    if metadata.is_symlink() {
+        let leads = fs::read_link(from).map_err(failed(&action))?;
+        return symlink(leads, to).map_err(failed(&action));
+    }
+    let made = if metadata.is_dir() { fs::create_dir(to) } else { File::create(to).map(drop) };
+    made.map_err(failed(&action))?;
+    mount::bind(from, to)
+}
+
+fn failed(action: &str) -> impl FnOnce(io::Error) -> Error {
+    let action = action.to_owned();
+    move |source| Error::System { action, source }
+}

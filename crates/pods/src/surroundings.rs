@@ -1,0 +1,206 @@
+//! What a container's process is started with: arguments and variables, who it is, what it sees as its file system.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fairlead_api::{Kind, Look, kinds};
+use fairlead_cluster::{Error, Severity};
+use serde_json::Value;
+
+use crate::env::{self, Environment, Given};
+use crate::hosts::{self, Network};
+use crate::network::Names;
+use crate::node::Node;
+use crate::refuse::{self, Refused, who};
+use crate::resolv;
+use crate::shim::launch::{Launch, Log, Mount, Program, Who, replace};
+use crate::volumes::{ACCOUNT, Volumes};
+
+/// Where programs are, for containers that do not say.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// A container of a Pod that is to be started.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) pod: &'a Value,
+    pub(crate) container: &'a Value,
+    pub(crate) addresses: &'a [String],
+    pub(crate) volumes: &'a Volumes,
+    /// The number of the run.
+    pub(crate) run: u32,
+    pub(crate) cgroups: &'a [PathBuf],
+}
+
+/// What a shim is told to start it.
+pub(crate) async fn launch(node: &Node, wanted: Wanted<'_>) -> Result<Launch, Refused> {
+    let Wanted { pod, container, .. } = wanted;
+    let (meta, spec) = (pod.at("metadata"), pod.at("spec"));
+    let environment = environment(node, &wanted).await?;
+    let own_network = !spec.flag("hostNetwork");
+    let who = who(pod, container, node.settings.nobody)?;
+    let name = hosts::name(pod, &node.settings.dns.cluster_domain).map_err(|mistake| config(mistake.to_string()))?;
+    let mounts = mounts(node, &wanted, &environment)?;
+    let program = program(container, &environment, who, own_network.then_some(&*name.kernel))?;
+    let file = node.log(pod, container.text("name"), wanted.run);
+    Ok(Launch {
+        program,
+        network: own_network.then(|| Names::of(&node.settings.data, meta.text("uid")).file()),
+        hostname: own_network.then_some(name.kernel),
+        own_processes: !spec.flag("hostPID"),
+        own_ipc: !spec.flag("hostIPC"),
+        mounts,
+        stdin: container.flag("stdin"),
+        stdin_once: container.flag("stdinOnce"),
+        tty: container.flag("tty"),
+        log: Log { file, size: node.settings.log_size, files: node.settings.log_files },
+        cgroups: wanted.cgroups.to_vec(),
+    })
+}
+
+fn config(message: String) -> Refused {
+    Refused { reason: env::CONFIG_ERROR, message }
+}
+
+fn program(container: &Value, environment: &Environment, who: Who, hostname: Option<&str>) -> Result<Program, Refused> {
+    let words = refuse::command(container).into_iter().map(|word| environment.expand(word));
+    let arguments: Option<Vec<String>> = words.collect();
+    let arguments =
+        arguments.ok_or_else(|| config("an argument is longer than the kernel hands to a program".to_owned()))?;
+    let mut usual = vec![("PATH", PATH.to_owned()), ("HOME", home(who.user))];
+    usual.extend(hostname.map(|name| ("HOSTNAME", name.to_owned())));
+    if container.flag("tty") {
+        usual.push(("TERM", "xterm".to_owned()));
+    }
+    let said: BTreeSet<&str> = environment.variables.iter().map(|(name, _)| name.as_str()).collect();
+    let usual =
+        usual.into_iter().filter(|(name, _)| !said.contains(name)).map(|(name, value)| (name.to_owned(), value));
+    let folder = Some(container.text("workingDir")).filter(|folder| !folder.is_empty()).unwrap_or("/").to_owned();
+    Ok(Program { arguments, environment: usual.chain(environment.variables.clone()).collect(), folder, who })
+}
+
+/// The home of a user, `/` for one nobody knows.
+fn home(user: u32) -> String {
+    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let homes = users.lines().filter_map(|line| {
+        let fields: Vec<&str> = line.split(':').collect();
+        (fields.get(2)?.parse() == Ok(user)).then(|| fields.get(5).map(|home| (*home).to_owned()))?
+    });
+    let mut homes = homes.filter(|home| !home.is_empty());
+    homes.next().unwrap_or_else(|| "/".to_owned())
+}
+
+async fn environment(node: &Node, wanted: &Wanted<'_>) -> Result<Environment, Refused> {
+    let Wanted { pod, container, addresses, .. } = *wanted;
+    let namespace = pod.at("metadata").text("namespace");
+    let references = env::references(container);
+    let config_maps = objects(node, &kinds::CONFIG_MAP, namespace, &references.config_maps).await?;
+    let secrets = objects(node, &kinds::SECRET, namespace, &references.secrets).await?;
+    let services = node.services(namespace).await;
+    let services: Vec<_> = services.iter().map(Arc::as_ref).collect();
+    let object = node.object.borrow().clone();
+    let made = env::of(&Given {
+        pod,
+        container,
+        services: &services,
+        config_maps: &config_maps,
+        secrets: &secrets,
+        pod_ips: addresses,
+        host_ips: &node.addresses(),
+        allocatable: object.at("status").at("allocatable"),
+    });
+    let made = made.map_err(|mistake| config(mistake.to_string()))?;
+    for note in made.notes.iter().filter(|_| wanted.run == 0) {
+        node.tell(pod, Severity::Warning, "EnvironmentVariables", note.to_string());
+    }
+    Ok(made)
+}
+
+async fn objects(
+    node: &Node,
+    kind: &Kind,
+    namespace: &str,
+    names: &BTreeSet<String>,
+) -> Result<BTreeMap<String, Value>, Refused> {
+    let mut found = BTreeMap::new();
+    for name in names {
+        match node.cluster.get(kind, namespace, name).await {
+            Ok(object) => drop(found.insert(name.clone(), object)),
+            Err(Error::NotFound(_)) => {}
+            Err(error) => return Err(config(error.to_string())),
+        }
+    }
+    Ok(found)
+}
+
+/// Writes the files every container of a Pod has; notes are told.
+pub(crate) fn write_files(node: &Node, pod: &Value, addresses: &[String]) -> Result<(), String> {
+    let name = hosts::name(pod, &node.settings.dns.cluster_domain).map_err(|mistake| mistake.to_string())?;
+    let resolv = resolv::of(pod, &node.settings.dns);
+    for note in &resolv.notes {
+        node.tell(pod, Severity::Warning, note.reason(), note.to_string());
+    }
+    let of_node = fs::read_to_string("/etc/hosts").unwrap_or_default();
+    let network = if pod.at("spec").flag("hostNetwork") { Network::Node(&of_node) } else { Network::Own(addresses) };
+    let files = [
+        ("hosts", hosts::render(pod, &name, network)),
+        ("resolv.conf", resolv::render(&resolv)),
+        ("hostname", format!("{}\n", name.kernel)),
+    ];
+    let folder = node.folder(pod.at("metadata").text("uid")).join("etc");
+    let written = || -> io::Result<()> {
+        fs::create_dir_all(&folder)?;
+        // Not replaced but written: containers have the file itself mounted.
+        files.iter().try_for_each(|(name, text)| match fs::read_to_string(folder.join(name)) {
+            Ok(old) if old == *text => Ok(()),
+            Ok(_) => fs::write(folder.join(name), text),
+            Err(_) => replace(&folder.join(name), text.as_bytes()),
+        })
+    };
+    written().map_err(|error| format!("writing {}: {error}", folder.display()))
+}
+
+fn mounts(node: &Node, wanted: &Wanted<'_>, environment: &Environment) -> Result<Vec<Mount>, Refused> {
+    let Wanted { pod, container, volumes, .. } = *wanted;
+    let folder = node.folder(pod.at("metadata").text("uid")).join("etc");
+    let file = |name: &str, optional: bool| Mount {
+        source: folder.join(name),
+        below: None,
+        target: Path::new("/etc").join(name),
+        read_only: false,
+        optional,
+    };
+    let mut mounts = vec![file("hosts", false), file("resolv.conf", false)];
+    if !pod.at("spec").flag("hostNetwork") {
+        mounts.push(file("hostname", true));
+    }
+    let account = volumes.account.iter().map(|folder| Mount {
+        source: folder.clone(),
+        below: None,
+        target: ACCOUNT.into(),
+        read_only: true,
+        optional: false,
+    });
+    mounts.extend(account);
+    for mount in container.list("volumeMounts") {
+        mounts.push(volume_mount(volumes, mount, environment)?);
+    }
+    Ok(mounts)
+}
+
+fn volume_mount(volumes: &Volumes, mount: &Value, environment: &Environment) -> Result<Mount, Refused> {
+    let name = mount.text("name");
+    let source = volumes.folders.get(name).ok_or_else(|| config(format!("no volume has the name {name:?}")))?;
+    let below = match mount.text("subPathExpr") {
+        "" => mount.text("subPath").to_owned(),
+        text => environment.expand(text).unwrap_or_default(),
+    };
+    let below = Some(below).filter(|below| !below.is_empty()).map(PathBuf::from);
+    let target = PathBuf::from(mount.text("mountPath"));
+    if !target.is_absolute() {
+        return Err(config(format!("mountPath {:?} does not begin with /", mount.text("mountPath"))));
+    }
+    Ok(Mount { source: source.clone(), below, target, read_only: mount.flag("readOnly"), optional: false })
+}

@@ -1,0 +1,405 @@
+//! The life of one Pod on this Node: one task that owns it, from the first sight of it to its last trace.
+//!
+//! ```text
+//!   Pod seen, container ended, probe changed, time to try again
+//!        |
+//!        v
+//!   note --> step (what must be started or stopped) --> publish (record on disk, status in the API) --> wait
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fairlead_api::Look;
+use fairlead_cluster::Severity;
+use fairlead_probe as probe;
+use jiff::Timestamp;
+use serde_json::Value;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until};
+
+use crate::leave::{Leaving, Stop};
+use crate::network::Names;
+use crate::node::{Node, Shown, Slot};
+use crate::order::{Order, order};
+use crate::probes::Kind;
+use crate::record::Record;
+use crate::refuse::Refused;
+use crate::shim::launch::{self, End};
+use crate::status::{self, Facts};
+use crate::unit::{Role, State};
+use crate::volumes::Volumes;
+use crate::writer::Writer;
+
+mod finish;
+mod start;
+
+/// Files that come from the API are looked at so often.
+const REFRESH: Duration = Duration::from_secs(60);
+/// The queue of what happened in a Pod; its probes wait when it is full.
+const HAPPENINGS: usize = 64;
+
+/// A Pod as the API has it.
+#[derive(Debug, Clone)]
+pub(crate) struct Seen {
+    pub(crate) pod: Arc<Value>,
+    /// The API has it no more.
+    pub(crate) gone: bool,
+}
+
+/// Something in a Pod.
+enum Happened {
+    /// A run of a container ended.
+    Ended { place: usize, run: u32, end: End },
+    /// A probe says something else.
+    Probe { place: usize, run: u32, kind: Kind, state: probe::State },
+    /// A postStart hook failed.
+    HookFailed { place: usize, run: u32 },
+}
+
+/// A task that ends when nobody holds it.
+struct Task(JoinHandle<()>);
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// One Pod.
+pub(crate) struct Worker {
+    node: Arc<Node>,
+    slot: Arc<Slot>,
+    seen: watch::Receiver<Seen>,
+    pod: Arc<Value>,
+    gone: bool,
+    record: Record,
+    order: Order,
+    network: bool,
+    volumes: Option<Volumes>,
+    refreshed: Instant,
+    happened: mpsc::Receiver<Happened>,
+    tell: mpsc::Sender<Happened>,
+    /// What looks at each container.
+    tasks: BTreeMap<usize, Vec<Task>>,
+    stopping: BTreeMap<usize, Task>,
+    retry: BTreeMap<usize, Instant>,
+    blocked: Option<Instant>,
+    /// Containers whose back-off was told of.
+    told: BTreeSet<(usize, u32)>,
+    refused: Option<Refused>,
+    writer: Writer,
+    status: Value,
+    leaving: Option<Task>,
+}
+
+impl Worker {
+    /// For a Pod, and what is known of it from before.
+    pub(crate) fn new(node: Arc<Node>, seen: watch::Receiver<Seen>, record: Option<Record>) -> Worker {
+        let Seen { pod, gone } = seen.borrow().clone();
+        let network = !pod.at("spec").flag("hostNetwork");
+        let file = Names::of(&node.settings.data, pod.at("metadata").text("uid")).file();
+        let record = record.unwrap_or_else(|| Record::new(&pod));
+        let slot = Arc::new(Slot::new(Shown {
+            pod: pod.clone(),
+            units: record.units.clone(),
+            ends: BTreeMap::new(),
+            network: network.then_some(file),
+        }));
+        let (tell, happened) = mpsc::channel(HAPPENINGS);
+        let writer = Writer::new(&node.cluster, &pod);
+        let status = pod.at("status").clone();
+        let (order, volumes, tasks, stopping, retry) = Default::default();
+        let (told, refreshed) = (BTreeSet::new(), Instant::now());
+        let (blocked, refused, leaving, network) = (None, None, None, false);
+        Worker {
+            node,
+            slot,
+            seen,
+            pod,
+            gone,
+            record,
+            order,
+            network,
+            volumes,
+            refreshed,
+            happened,
+            tell,
+            tasks,
+            stopping,
+            retry,
+            blocked,
+            told,
+            refused,
+            writer,
+            status,
+            leaving,
+        }
+    }
+
+    /// What others see of it.
+    pub(crate) fn slot(&self) -> Arc<Slot> {
+        self.slot.clone()
+    }
+
+    /// Until the Pod is gone, with everything that was made for it.
+    pub(crate) async fn run(mut self) {
+        self.take_over().await;
+        loop {
+            if self.leaving.is_none() && (self.gone || self.goes()) {
+                self.begin_to_leave();
+            }
+            if self.leaving.is_some() && !self.record.units.iter().any(|unit| unit.is_running()) {
+                return self.finish().await;
+            }
+            self.step().await;
+            self.publish();
+            self.wait().await;
+        }
+    }
+
+    fn goes(&self) -> bool {
+        self.pod.at("metadata").text_opt("deletionTimestamp").is_some()
+    }
+
+    async fn wait(&mut self) {
+        let wake = self.wake();
+        tokio::select! {
+            changed = self.seen.changed() => match changed {
+                Ok(()) => self.look(),
+                // The runner ends; Pods live on.
+                Err(_) => std::future::pending().await,
+            },
+            Some(happened) = self.happened.recv() => self.note(happened),
+            () = sleep_until(wake) => {}
+        }
+        while let Ok(happened) = self.happened.try_recv() {
+            self.note(happened);
+        }
+    }
+
+    /// When to look again though nothing happens.
+    fn wake(&self) -> Instant {
+        let again = self.order.again.into_iter().chain(self.deadline()).map(instant);
+        let times = again.chain(self.retry.values().copied()).chain(self.blocked);
+        let usual = Instant::now() + REFRESH;
+        // Never at once again: whatever is due was tried just now.
+        times.fold(usual, Instant::min).max(Instant::now() + Duration::from_millis(20))
+    }
+
+    /// When the Pod has run for too long.
+    fn deadline(&self) -> Option<Timestamp> {
+        let seconds = self.pod.at("spec").int_opt("activeDeadlineSeconds")?;
+        (self.record.failed.is_none() && self.order.over.is_none()).then(|| {
+            self.record.began().saturating_add(jiff::SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX)
+        })
+    }
+
+    fn look(&mut self) {
+        let Seen { pod, gone } = self.seen.borrow_and_update().clone();
+        let shorter = pod.at("metadata").int("deletionGracePeriodSeconds")
+            < self.pod.at("metadata").int("deletionGracePeriodSeconds");
+        if self.leaving.is_some() && (gone && !self.gone || shorter) {
+            // It is to go faster than it was.
+            self.leaving = None;
+        }
+        (self.pod, self.gone) = (pod, gone);
+        self.record.pod = (*self.pod).clone();
+    }
+
+    fn note(&mut self, happened: Happened) {
+        let current = |units: &[crate::unit::Unit], place: usize, run: u32| {
+            units.get(place).is_some_and(|unit| unit.is_running() && unit.runs == run + 1)
+        };
+        match happened {
+            Happened::Ended { place, run, end } if current(&self.record.units, place, run) => self.ended(place, &end),
+            Happened::Probe { place, run, kind, state } if current(&self.record.units, place, run) => {
+                self.probed(place, kind, state);
+            }
+            Happened::HookFailed { place, run } if current(&self.record.units, place, run) => {
+                self.node.tell(&self.pod, Severity::Warning, "FailedPostStartHook", "PostStartHook failed");
+                self.stop(place, "FailedPostStartHook", None);
+            }
+            // Of a run that is over.
+            _ => {}
+        }
+    }
+
+    fn ended(&mut self, place: usize, end: &End) {
+        let unit = &mut self.record.units[place];
+        unit.end(end);
+        let name = unit.name.clone();
+        tracing::info!(
+            pod = self.pod.at("metadata").text("name"),
+            container = name,
+            code = end.code,
+            "a container ended"
+        );
+        self.tasks.remove(&place);
+        self.stopping.remove(&place);
+        self.slot.show(|shown| {
+            if let Some(end) = shown.ends.get(&name) {
+                end.cancel();
+            }
+        });
+    }
+
+    fn probed(&mut self, place: usize, kind: Kind, state: probe::State) {
+        let healthy = state == probe::State::Healthy;
+        let unit = &mut self.record.units[place];
+        match kind {
+            Kind::Readiness => unit.ready = healthy,
+            Kind::Startup if healthy => {
+                unit.started = true;
+                self.watch_started(place);
+            }
+            Kind::Startup | Kind::Liveness => {
+                let field = kind.field();
+                let why = format!("failed {} probe, will be restarted", field.trim_end_matches("Probe"));
+                let spec = container_of(&self.pod, &self.record.units[place].name);
+                let grace = spec.at(field).int_opt("terminationGracePeriodSeconds");
+                self.stop(place, &why, grace);
+            }
+        }
+    }
+
+    /// Ends a container, which the restart policy may start again.
+    fn stop(&mut self, place: usize, why: &str, grace: Option<i64>) {
+        if self.stopping.contains_key(&place) || !self.record.units[place].is_running() {
+            return;
+        }
+        let grace = grace.unwrap_or_else(|| self.grace());
+        let deadline = Instant::now() + Duration::from_secs(grace.unsigned_abs());
+        let (node, pod, stop) = (self.node.clone(), self.pod.clone(), self.stop_of(place));
+        let message = if why.is_empty() { "Stopping container".to_owned() } else { format!("Container {why}:") };
+        let task = tokio::spawn(async move { stop.stop(&node, &pod, deadline, &message).await });
+        self.stopping.insert(place, Task(task));
+    }
+
+    fn grace(&self) -> i64 {
+        self.pod.at("spec").int_opt("terminationGracePeriodSeconds").unwrap_or(30)
+    }
+
+    fn stop_of(&self, place: usize) -> Stop {
+        let unit = &self.record.units[place];
+        Stop {
+            run: self.node.run(self.record.uid(), &unit.name, unit.runs.saturating_sub(1)),
+            container: container_of(&self.pod, &unit.name).clone(),
+            role: unit.role,
+            address: self.addresses().first().cloned().unwrap_or_default(),
+        }
+    }
+
+    fn begin_to_leave(&mut self) {
+        let meta = self.pod.at("metadata");
+        let grace = if self.gone { 1 } else { meta.int_opt("deletionGracePeriodSeconds").unwrap_or(30) };
+        let running = (0..self.record.units.len()).filter(|place| self.record.units[*place].is_running());
+        let leaving = Leaving {
+            node: self.node.clone(),
+            pod: self.pod.clone(),
+            stops: running.map(|place| self.stop_of(place)).collect(),
+            deadline: Instant::now() + Duration::from_secs(grace.unsigned_abs()),
+            known: !self.gone,
+        };
+        // Who is being stopped already is stopped by the way out.
+        self.stopping.clear();
+        self.leaving = Some(Task(tokio::spawn(leaving.leave())));
+    }
+
+    /// The addresses the Pod is reached by.
+    fn addresses(&self) -> Vec<String> {
+        if self.pod.at("spec").flag("hostNetwork") {
+            return self.node.addresses();
+        }
+        self.record.addresses.iter().map(ToString::to_string).collect()
+    }
+
+    /// Writes what is so now: to the disk, to the API, for others to see.
+    fn publish(&mut self) {
+        let folder = self.node.folder(self.record.uid());
+        if let Err(error) = self.record.write(&folder) {
+            tracing::warn!(%error, folder = %folder.display(), "a Pod is not remembered; after a restart nobody knows it");
+        }
+        self.slot.show(|shown| {
+            shown.pod = self.pod.clone();
+            shown.units = self.record.units.clone();
+        });
+        let addresses = if self.network { self.addresses() } else { Vec::new() };
+        let failed = self.record.failed.as_ref().map(|(reason, message)| (reason.as_str(), message.as_str()));
+        self.status = status::render(&Facts {
+            pod: &self.pod,
+            before: &self.status,
+            units: &self.record.units,
+            order: &self.order,
+            network: self.network,
+            addresses: &addresses,
+            host_addresses: &self.node.addresses(),
+            began: self.record.began(),
+            failed,
+            now: Timestamp::now(),
+        });
+        if !self.gone {
+            self.writer.set(self.status.clone());
+        }
+    }
+
+    /// Goes on with what an earlier runner began.
+    async fn take_over(&mut self) {
+        let same_boot = self.record.boot == launch::boot();
+        for place in 0..self.record.units.len() {
+            let unit = &mut self.record.units[place];
+            let next = self.node.run(self.record.pod.at("metadata").text("uid"), &unit.name, unit.runs);
+            let begun = launch::State::read(&next.folder).filter(|state| state.boot == launch::boot());
+            if let Some(state) = begun.filter(|_| !unit.is_running()) {
+                // It was started just before the runner ended.
+                unit.start(state.started.parse().unwrap_or_else(|_| Timestamp::now()));
+            }
+            if unit.is_running() {
+                self.watch(place, true);
+            }
+        }
+        if same_boot {
+            let file = Names::of(&self.node.settings.data, self.record.uid()).file();
+            self.network =
+                !self.record.addresses.is_empty() && file.exists() || self.pod.at("spec").flag("hostNetwork");
+        } else {
+            self.start_anew();
+        }
+    }
+
+    /// The machine was started again: init containers run again before what they prepare.
+    fn start_anew(&mut self) {
+        self.record.boot = launch::boot();
+        for unit in self.record.units.iter_mut().filter(|unit| unit.role == Role::Init) {
+            if let State::Ended(ended) = &unit.state {
+                unit.last = Some(ended.clone());
+                unit.state = State::waiting("", "");
+            }
+        }
+    }
+
+    fn set_order(&mut self) {
+        self.order = order(status::policy(&self.pod), &self.record.units, Timestamp::now());
+    }
+
+    fn cgroups(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+}
+
+/// A time of the calendar as one of the clock that never goes back.
+fn instant(time: Timestamp) -> Instant {
+    let away = time.duration_since(Timestamp::now());
+    Instant::now() + Duration::try_from(away).unwrap_or_default()
+}
+
+/// A container of a Pod by its name; null if there is none.
+pub(crate) fn container_of<'a>(pod: &'a Value, name: &str) -> &'a Value {
+    const NONE: &Value = &Value::Null;
+    let spec = pod.at("spec");
+    let mut all = spec.list("containers").iter().chain(spec.list("initContainers"));
+    all.find(|container| container.text("name") == name).unwrap_or(NONE)
+}

@@ -1,0 +1,76 @@
+//! How a Pod's last traces go: after its containers have ended for good, and after the Pod itself is to go.
+
+use std::fs;
+use std::time::Duration;
+
+use fairlead_api::{Look, kinds};
+use fairlead_cluster::{Backoff, Delete, Error, retry};
+use tokio::time::timeout;
+
+use super::Worker;
+use crate::network::{self, Names};
+use crate::unit::State;
+
+/// The last status is not waited for longer.
+const LAST_STATUS: Duration = Duration::from_secs(10);
+
+impl Worker {
+    /// The Pod is over: what still runs ends, and its network goes. Its status and logs stay.
+    pub(super) async fn wind_up(&mut self) {
+        let running: Vec<usize> =
+            (0..self.record.units.len()).filter(|at| self.record.units[*at].is_running()).collect();
+        for place in &running {
+            self.stop(*place, "", None);
+        }
+        if running.is_empty() && self.network {
+            // What was never started never will be.
+            self.unplug().await;
+        }
+    }
+
+    async fn unplug(&mut self) {
+        if !self.record.addresses.is_empty() {
+            let names = Names::of(&self.node.settings.data, self.record.uid());
+            let done = tokio::task::spawn_blocking(move || network::unplug(&names)).await;
+            if let Ok(Err(error)) = done {
+                tracing::warn!(%error, "the network of a Pod was not removed");
+            }
+            self.node.release_addresses(&self.record.addresses);
+            self.record.addresses.clear();
+        }
+        self.network = false;
+    }
+
+    /// All containers have ended, and the Pod is to go.
+    pub(super) async fn finish(mut self) {
+        for unit in self.record.units.iter_mut().filter(|unit| matches!(unit.state, State::Waiting { .. })) {
+            unit.ready = false;
+        }
+        self.set_order();
+        self.publish();
+        self.unplug().await;
+        if !self.gone {
+            let _ = timeout(LAST_STATUS, self.writer.flush()).await;
+            self.delete().await;
+        }
+        let uid = self.record.uid();
+        let _ = fs::remove_dir_all(self.node.logs(&self.pod));
+        if let Err(error) = fs::remove_dir_all(self.node.folder(uid)) {
+            tracing::debug!(%error, "the state of a Pod was not removed");
+        }
+        tracing::info!(pod = self.pod.at("metadata").text("name"), "a Pod has gone");
+    }
+
+    /// Tells the API that nothing is left of it.
+    async fn delete(&self) {
+        let meta = self.pod.at("metadata");
+        let how = Delete { uid: Some(meta.text("uid").to_owned()), grace_seconds: Some(0), ..Delete::default() };
+        let patient = Backoff { tries: u32::MAX, ..Backoff::default() };
+        let delete = || self.node.cluster.delete(&kinds::POD, meta.text("namespace"), meta.text("name"), &how);
+        match retry(patient, Error::is_transient, delete).await {
+            Ok(_) => {}
+            Err(error) if error.is_not_found() || error.is_conflict() => {}
+            Err(error) => tracing::warn!(%error, pod = meta.text("name"), "a Pod that has ended is still in the API"),
+        }
+    }
+}

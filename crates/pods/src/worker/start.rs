@@ -1,0 +1,316 @@
+//! What a Pod needs before its containers run, and how they are started.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fairlead_api::Look;
+use fairlead_cluster::Severity;
+use jiff::Timestamp;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{Happened, REFRESH, Task, Worker, container_of};
+use crate::network::{self, Names};
+use crate::probes::{Kind, Probing};
+use crate::refuse::{self, Refused};
+use crate::shim::launch::End;
+use crate::surroundings::{self, Wanted};
+use crate::unit::State;
+use crate::{container, volumes};
+
+/// What did not work is tried again after this.
+const RETRY: Duration = Duration::from_secs(5);
+/// A Node without a range for Pods may get one any moment.
+const SOON: Duration = Duration::from_millis(500);
+
+impl Worker {
+    /// Starts and stops what must be.
+    pub(super) async fn step(&mut self) {
+        self.set_order();
+        if self.leaving.is_some() {
+            return;
+        }
+        if self.deadline().is_some_and(|deadline| deadline <= Timestamp::now()) {
+            let message = "Pod was active on the node longer than the specified deadline";
+            self.node.tell(&self.pod, Severity::Normal, "DeadlineExceeded", message);
+            self.record.failed = Some(("DeadlineExceeded".to_owned(), message.to_owned()));
+        }
+        if self.record.failed.is_some() || self.order.over.is_some() {
+            return self.wind_up().await;
+        }
+        self.blocked = self.blocked.filter(|until| *until > Instant::now());
+        if self.blocked.is_some() || self.order.start.is_empty() && self.network && self.volumes.is_some() {
+            self.refresh();
+            return self.tell_back_off();
+        }
+        if !self.is_allowed() || !self.has_network().await || !self.has_volumes().await {
+            return;
+        }
+        for place in std::mem::take(&mut self.order.start) {
+            if self.retry.get(&place).is_none_or(|at| *at <= Instant::now()) {
+                self.retry.remove(&place);
+                self.start(place).await;
+            }
+        }
+        self.set_order();
+        self.tell_back_off();
+    }
+
+    /// Whether the Pod may run here at all; if not, it says so and waits to become another.
+    fn is_allowed(&mut self) -> bool {
+        let refused = refuse::refused(&self.pod);
+        if let Some(refused) = &refused {
+            self.hold(refused);
+            if self.refused.as_ref() != Some(refused) {
+                let reason = if refused.reason == "HostPrivilegesNotGranted" { refused.reason } else { "Failed" };
+                self.node.tell(&self.pod, Severity::Warning, reason, format!("Error: {}", refused.message));
+            }
+            self.blocked = Some(Instant::now() + REFRESH);
+        }
+        self.refused = refused;
+        self.refused.is_none()
+    }
+
+    /// None of the containers that were never started is, for a reason.
+    fn hold(&mut self, why: &Refused) {
+        for unit in self.record.units.iter_mut().filter(|unit| unit.runs == 0) {
+            unit.state = State::waiting(why.reason, why.message.clone());
+        }
+    }
+
+    fn block(&mut self, reason: &'static str, message: String, wait: Duration) {
+        tracing::debug!(pod = self.pod.at("metadata").text("name"), reason, message, "a Pod waits");
+        self.node.tell(&self.pod, Severity::Warning, reason, message);
+        self.blocked = Some(Instant::now() + wait);
+    }
+
+    async fn has_network(&mut self) -> bool {
+        let own = !self.pod.at("spec").flag("hostNetwork");
+        if !self.network && own {
+            if self.record.addresses.is_empty() && !self.take_addresses() {
+                return false;
+            }
+            let names = Names::of(&self.node.settings.data, self.record.uid());
+            let addresses = self.record.addresses.clone();
+            let plugged = tokio::task::spawn_blocking(move || network::plug(&names, &addresses)).await;
+            let plugged =
+                plugged.map_err(|error| error.to_string()).and_then(|done| done.map_err(|error| error.to_string()));
+            if let Err(why) = plugged {
+                self.block("FailedCreatePodSandBox", format!("Failed to create pod sandbox: {why}"), RETRY);
+                return false;
+            }
+        }
+        if let Err(why) = surroundings::write_files(&self.node, &self.pod, &self.addresses()) {
+            self.block("FailedCreatePodSandBox", format!("Failed to create pod sandbox: {why}"), RETRY);
+            return false;
+        }
+        self.network = true;
+        true
+    }
+
+    fn take_addresses(&mut self) -> bool {
+        if self.node.ranges().is_empty() {
+            let message = "network is not ready: the Node has no range for its Pods yet (spec.podCIDRs)";
+            self.block("NetworkNotReady", message.to_owned(), SOON);
+            return false;
+        }
+        match self.node.take_addresses() {
+            Ok(addresses) => {
+                self.record.addresses = addresses;
+                // Before anybody can use them: no other Pod may ever get them as well.
+                let _ = self.record.write(&self.node.folder(self.record.uid()));
+                true
+            }
+            Err(full) => {
+                self.block("FailedCreatePodSandBox", format!("Failed to create pod sandbox: {full}"), RETRY);
+                false
+            }
+        }
+    }
+
+    async fn has_volumes(&mut self) -> bool {
+        if self.volumes.is_some() {
+            return true;
+        }
+        match volumes::prepare(&self.node, &self.pod, &self.addresses()).await {
+            Ok(volumes) => {
+                self.volumes = Some(volumes);
+                true
+            }
+            Err(why) => {
+                self.block("FailedMount", why, RETRY);
+                false
+            }
+        }
+    }
+
+    /// Files that come from the API follow it, in the background: nobody waits for a slow API.
+    fn refresh(&mut self) {
+        let Some(volumes) = self.volumes.clone().filter(|_| self.refreshed.elapsed() >= REFRESH) else { return };
+        self.refreshed = Instant::now();
+        let (node, pod, addresses) = (self.node.clone(), self.pod.clone(), self.addresses());
+        tokio::spawn(async move { volumes::refresh(&node, &pod, &volumes, &addresses).await });
+    }
+
+    async fn start(&mut self, place: usize) {
+        let name = self.record.units[place].name.clone();
+        let number = self.record.units[place].runs;
+        let run = self.node.run(self.record.uid(), &name, number);
+        let container = container_of(&self.pod, &name).clone();
+        let volumes = self.volumes.clone().unwrap_or_default();
+        let cgroups = self.cgroups();
+        let addresses = self.addresses();
+        let wanted = Wanted {
+            pod: &self.pod,
+            container: &container,
+            addresses: &addresses,
+            volumes: &volumes,
+            run: number,
+            cgroups: &cgroups,
+        };
+        let turn = self.node.starts.acquire().await;
+        let made = surroundings::launch(&self.node, wanted).await;
+        let started = match made {
+            Ok(launch) => run
+                .start(&self.node.settings, &launch)
+                .await
+                .map_err(|message| Refused { reason: "CreateContainerError", message }),
+            Err(refused) => Err(refused),
+        };
+        drop(turn);
+        match started {
+            Ok(state) => self.started(place, state.ended),
+            Err(refused) => self.failed_to_start(place, &refused),
+        }
+    }
+
+    fn failed_to_start(&mut self, place: usize, why: &Refused) {
+        self.node.tell(&self.pod, Severity::Warning, "Failed", format!("Error: {}", why.message));
+        let unit = &mut self.record.units[place];
+        if let State::Ended(ended) = &unit.state {
+            unit.last = Some(ended.clone());
+        }
+        unit.state = State::waiting(why.reason, why.message.clone());
+        self.retry.insert(place, Instant::now() + 2 * RETRY);
+    }
+
+    fn started(&mut self, place: usize, ended: Option<End>) {
+        let unit = &mut self.record.units[place];
+        let (name, before) = (unit.name.clone(), unit.runs.checked_sub(2));
+        unit.start(Timestamp::now());
+        let failure = ended.as_ref().and_then(|end| end.failure.clone());
+        match failure {
+            Some(why) => self.node.tell(&self.pod, Severity::Warning, "Failed", format!("Error: {why}")),
+            None => self.node.tell(&self.pod, Severity::Normal, "Started", "Container started"),
+        }
+        if let Some(number) = before {
+            // Only the last run but one is still of interest.
+            container::forget(&self.node.run(self.record.uid(), &name, number).folder);
+            container::forget_log(&self.node.log(&self.pod, &name, number));
+        }
+        match ended {
+            Some(end) => self.record.units[place].end(&end),
+            None => self.watch(place, false),
+        }
+    }
+
+    /// Looks at a container that runs, from now on.
+    pub(super) fn watch(&mut self, place: usize, before: bool) {
+        let unit = &self.record.units[place];
+        let (name, number) = (unit.name.clone(), unit.runs.saturating_sub(1));
+        let (run, tell) = (self.node.run(self.record.uid(), &name, number), self.tell.clone());
+        let task = tokio::spawn(async move {
+            let end = run.ended().await;
+            let _ = tell.send(Happened::Ended { place, run: number, end }).await;
+        });
+        self.tasks.entry(place).or_default().push(Task(task));
+        self.slot.show(|shown| drop(shown.ends.insert(name.clone(), CancellationToken::new())));
+        let container = container_of(&self.pod, &name).clone();
+        if !before {
+            self.post_start(place, &container);
+        }
+        let waits = container.map("startupProbe").is_some() && !self.record.units[place].started;
+        if waits {
+            self.probe(place, Kind::Startup);
+        } else {
+            self.record.units[place].started = true;
+            self.watch_started(place);
+        }
+    }
+
+    /// The probes of a container that has started.
+    pub(super) fn watch_started(&mut self, place: usize) {
+        let container = container_of(&self.pod, &self.record.units[place].name).clone();
+        if container.map("readinessProbe").is_some() {
+            self.probe(place, Kind::Readiness);
+        } else {
+            self.record.units[place].ready = true;
+        }
+        if container.map("livenessProbe").is_some() {
+            self.probe(place, Kind::Liveness);
+        }
+    }
+
+    fn probe(&mut self, place: usize, kind: Kind) {
+        let unit = &self.record.units[place];
+        let (number, stop) = (unit.runs.saturating_sub(1), self.stop_of(place));
+        let since = match unit.state {
+            State::Running { since } => since,
+            _ => Timestamp::now(),
+        };
+        let ran = Duration::try_from(Timestamp::now().duration_since(since)).unwrap_or_default();
+        let probing = Probing {
+            node: self.node.clone(),
+            pod: self.pod.clone(),
+            container: stop.container,
+            address: stop.address,
+            run: stop.run,
+            kind,
+            initial: kind.initial(unit.ready),
+            began: Instant::now().checked_sub(ran).unwrap_or_else(Instant::now),
+        };
+        let (changes, mut changed) = tokio::sync::mpsc::channel(1);
+        let tell = self.tell.clone();
+        let task = tokio::spawn(async move {
+            let told = async {
+                while let Some(state) = changed.recv().await {
+                    let news = Happened::Probe { place, run: number, kind, state };
+                    if tell.send(news).await.is_err() || kind == Kind::Startup {
+                        return;
+                    }
+                }
+            };
+            tokio::select! {
+                () = probing.run(changes) => {}
+                () = told => {}
+            }
+        });
+        self.tasks.entry(place).or_default().push(Task(task));
+    }
+
+    fn post_start(&mut self, place: usize, container: &serde_json::Value) {
+        let hook = container.at("lifecycle").at("postStart").clone();
+        if !hook.is_object() {
+            return;
+        }
+        let number = self.record.units[place].runs.saturating_sub(1);
+        let (stop, tell, node) = (self.stop_of(place), self.tell.clone(), Arc::clone(&self.node));
+        let task = tokio::spawn(async move {
+            if stop.hook(&node, &hook).await.is_err() {
+                let _ = tell.send(Happened::HookFailed { place, run: number }).await;
+            }
+        });
+        self.tasks.entry(place).or_default().push(Task(task));
+    }
+
+    fn tell_back_off(&mut self) {
+        for place in self.order.held_back.clone() {
+            let unit = &self.record.units[place];
+            if self.told.insert((place, unit.runs)) {
+                let pod = crate::status::described(&self.pod);
+                let message = format!("Back-off restarting failed container {} in pod {pod}", unit.name);
+                self.node.tell(&self.pod, Severity::Warning, "BackOff", message);
+            }
+        }
+    }
+}

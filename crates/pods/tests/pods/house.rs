@@ -1,0 +1,266 @@
+//! A Node in a network namespace of its own: a server on a store in memory, a runner of Pods, and ways to look at them.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fairlead_api::{Kind, Look, Settings as ApiSettings, kinds};
+use fairlead_cluster::{Cluster, Delete, Error, Patch};
+use fairlead_kernel::link::{Links, Prefix};
+use fairlead_kernel::netns::Namespace;
+use fairlead_pods::host::Host;
+use fairlead_pods::{Runner, Settings};
+use fairlead_server::auth::{Authenticator, User};
+use fairlead_server::{Admission, Authorization, Server};
+use fairlead_store::Memory;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// How long something may take that should take a moment.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The Node.
+pub(crate) const NODE: &str = "n1";
+const NODE_ADDRESSES: [&str; 2] = ["192.168.77.1", "fd00:77::1"];
+
+pub(crate) struct House {
+    pub(crate) cluster: Cluster,
+    pub(crate) settings: Settings,
+    pub(crate) host: Arc<dyn Host>,
+    runner: JoinHandle<()>,
+    stop: CancellationToken,
+    _ends: DropGuard,
+    folder: tempfile::TempDir,
+}
+
+/// Runs `work` in a house; skips it where none can be built.
+pub(crate) fn in_house<F: Future<Output = ()>>(test: &str, work: impl FnOnce(Arc<House>) -> F + Send) {
+    if !fairlead_testkit::need(test, "root") || !fairlead_testkit::need(test, "python3") {
+        return;
+    }
+    let Ok(namespace) = Namespace::unnamed() else {
+        fairlead_testkit::need::skip(test, "root");
+        return;
+    };
+    let inside = || {
+        let mut links = Links::open().unwrap();
+        let lo = links.index("lo").unwrap();
+        links.set_up(lo).unwrap();
+        for address in NODE_ADDRESSES {
+            links.add_address(lo, Prefix::host(address.parse().unwrap())).unwrap();
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let house = Arc::new(House::new().await);
+            work(house.clone()).await;
+            house.runner.abort();
+            fairlead_pods::cleanup(&house.settings.data).await.unwrap();
+            drop(house);
+        });
+    };
+    namespace.run(inside).unwrap();
+}
+
+impl House {
+    async fn new() -> House {
+        let stop = CancellationToken::new();
+        let server =
+            Server::new(Arc::new(Memory::new()), options(), Authenticator::default(), None, stop.clone()).await;
+        let groups = vec!["system:masters".to_owned(), "system:authenticated".to_owned()];
+        let user = User { name: "system:fairlead".to_owned(), groups, ..User::default() };
+        let local = server.expect("a server").local(user);
+        let cluster = Cluster::new(local.clone(), Arc::new(local));
+        let folder = tempfile::tempdir().unwrap();
+        let mut settings = Settings::new(NODE, folder.path().join("pods"));
+        settings.shim = vec![env!("CARGO_BIN_EXE_fairlead-pods-shim").into(), "shim".into()];
+        settings.dns.cluster_dns = vec!["10.0.0.10".parse().unwrap()];
+        make_node(&cluster).await;
+        let runner = Runner::new(&cluster, settings.clone());
+        let host = runner.host();
+        let runner = tokio::spawn(runner.run(stop.clone()));
+        House { cluster, settings, host, runner, stop: stop.clone(), _ends: stop.drop_guard(), folder }
+    }
+
+    /// Starts a second runner after the first was ended without a word.
+    pub(crate) fn restart_runner(&self) -> Arc<dyn Host> {
+        self.runner.abort();
+        let runner = Runner::new(&self.cluster, self.settings.clone());
+        let host = runner.host();
+        tokio::spawn(runner.run(self.stop.clone()));
+        host
+    }
+
+    /// Starts controllers beside it.
+    pub(crate) fn control(&self, controllers: &str) {
+        let choice = fairlead_control::Choice::parse(controllers).expect("controllers");
+        let options = fairlead_control::Options { choice, ..fairlead_control::Options::default() };
+        tokio::spawn(fairlead_control::run(self.cluster.clone(), options, self.stop.clone()));
+    }
+
+    pub(crate) fn data(&self) -> PathBuf {
+        self.folder.path().join("pods")
+    }
+
+    pub(crate) async fn make(&self, kind: &Kind, mut object: Value) -> Value {
+        object.set("kind", kind.kind);
+        object.set("apiVersion", kind.api_version());
+        self.cluster.create(kind, &object).await.expect("made")
+    }
+
+    /// A Pod of one container on this Node.
+    pub(crate) async fn pod(&self, name: &str, command: &[&str], more: Value) -> Value {
+        let container = json!({"name": "c", "image": "host", "command": command});
+        self.pod_of(name, &[merged(container, more.at("container"))], more).await
+    }
+
+    /// A Pod of several.
+    pub(crate) async fn pod_of(&self, name: &str, containers: &[Value], more: Value) -> Value {
+        let spec = json!({"nodeName": NODE, "containers": containers, "terminationGracePeriodSeconds": 5});
+        let metadata = json!({"name": name, "namespace": "default"});
+        self.make(
+            &kinds::POD,
+            json!({
+                "metadata": merged(metadata, more.at("metadata")),
+                "spec": merged(spec, more.at("spec")),
+            }),
+        )
+        .await
+    }
+
+    pub(crate) async fn get(&self, kind: &Kind, name: &str) -> Option<Value> {
+        match self.cluster.get(kind, "default", name).await {
+            Ok(object) => Some(object),
+            Err(Error::NotFound(_)) => None,
+            Err(error) => panic!("{name}: {error}"),
+        }
+    }
+
+    /// Waits until a Pod is as it should be.
+    pub(crate) async fn until(&self, name: &str, holds: impl Fn(&Value) -> bool) -> Value {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            match self.get(&kinds::POD, name).await {
+                Some(pod) if holds(&pod) => return pod,
+                other => assert!(Instant::now() < end, "{name} did not become what it should: {other:?}"),
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    pub(crate) async fn ready(&self, name: &str) -> Value {
+        self.until(name, |pod| condition(pod, "Ready").0 == "True").await
+    }
+
+    pub(crate) async fn until_gone(&self, name: &str) {
+        let end = Instant::now() + PATIENCE;
+        while let Some(pod) = self.get(&kinds::POD, name).await {
+            assert!(Instant::now() < end, "{name} is still there: {pod}");
+            sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    pub(crate) async fn delete(&self, name: &str, grace: u64) {
+        let how = Delete { grace_seconds: Some(grace), ..Delete::default() };
+        self.cluster.delete(&kinds::POD, "default", name, &how).await.unwrap();
+    }
+
+    /// Waits for an Event about a Pod, and returns its message.
+    pub(crate) async fn event(&self, name: &str, reason: &str) -> String {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let path = "/api/v1/namespaces/default/events";
+            let events = self.cluster.request(fairlead_cluster::Method::GET, path, None).await.expect("events");
+            let about =
+                |event: &&Value| event.text("reason") == reason && event.at("involvedObject").text("name") == name;
+            if let Some(event) = events.list("items").iter().find(about) {
+                return event.text("message").to_owned();
+            }
+            assert!(Instant::now() < end, "no Event {reason} about {name}: {events}");
+            sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// What a container has said so far.
+    pub(crate) fn said(&self, pod: &Value, container: &str, run: u32) -> String {
+        let meta = pod.at("metadata");
+        let name = format!("{}_{}_{}", meta.text("namespace"), meta.text("name"), meta.text("uid"));
+        let file = self.data().join("logs").join(name).join(container).join(format!("{run}.log"));
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        let lines = text.lines().filter_map(|line| line.splitn(4, ' ').nth(3));
+        lines.map(|line| format!("{line}\n")).collect()
+    }
+
+    /// Waits until a container has said something.
+    pub(crate) async fn says(&self, pod: &Value, container: &str, what: &str) -> String {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let said = self.said(pod, container, 0);
+            if said.contains(what) {
+                return said;
+            }
+            assert!(Instant::now() < end, "{container} did not say {what:?} but {said:?}");
+            sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+async fn make_node(cluster: &Cluster) {
+    let node = json!({
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE},
+        "spec": {"podCIDR": "10.244.7.0/24", "podCIDRs": ["10.244.7.0/24", "fd00:244:7::/64"]},
+    });
+    cluster.create(&kinds::NODE, &node).await.unwrap();
+    let addresses: Vec<Value> = NODE_ADDRESSES.iter().map(|ip| json!({"type": "InternalIP", "address": ip})).collect();
+    let patch = Patch::Merge(json!({"status": {"addresses": addresses}}));
+    cluster.patch_status(&kinds::NODE, "", NODE, &patch).await.unwrap();
+}
+
+/// Sets fields, one level deep.
+fn merged(mut base: Value, more: &Value) -> Value {
+    for (key, value) in more.as_object().into_iter().flatten() {
+        base.set(key.clone(), value.clone());
+    }
+    base
+}
+
+/// Whether a condition is so, and why.
+pub(crate) fn condition<'a>(object: &'a Value, kind: &str) -> (&'a str, &'a str) {
+    let conditions = object.at("status").list("conditions");
+    let found = conditions.iter().find(|condition| condition.text("type") == kind);
+    found.map_or(("", ""), |found| (found.text("status"), found.text("reason")))
+}
+
+/// The addresses of a Pod.
+pub(crate) fn addresses(pod: &Value) -> Vec<IpAddr> {
+    pod.at("status").list("podIPs").iter().map(|ip| ip.text("ip").parse().unwrap()).collect()
+}
+
+/// The first line of the answer to an HTTP request, and the body.
+pub(crate) fn get(address: SocketAddr) -> std::io::Result<(String, String)> {
+    let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(5))?;
+    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+    stream.write_all(b"GET / HTTP/1.0\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+    Ok((head.lines().next().unwrap_or_default().to_owned(), body.to_owned()))
+}
+
+fn options() -> fairlead_server::Options {
+    fairlead_server::Options {
+        settings: ApiSettings {
+            service_ranges: vec!["10.0.0.0/16".parse().expect("a range")],
+            node_ports: 30000..=32767,
+            service_topology: false,
+        },
+        extra_kinds: Vec::new(),
+        admission: Admission::default(),
+        advertise: SocketAddr::from(([127, 0, 0, 1], 6443)),
+        authorization: Authorization::Rbac,
+        request_timeout: Duration::from_secs(60),
+        backup: None,
+    }
+}
