@@ -234,6 +234,10 @@ impl Resource {
             Subresource::Binding => ("binding", "Binding", &["create"]),
             Subresource::Proxy => ("proxy", "ServiceProxyOptions", &["create", "delete", "get", "patch", "update"]),
             Subresource::Token => ("token", "TokenRequest", &["create"]),
+            Subresource::Log => ("log", of.kind, &["get"]),
+            Subresource::Exec => ("exec", "PodExecOptions", &["create", "get"]),
+            Subresource::Attach => ("attach", "PodAttachOptions", &["create", "get"]),
+            Subresource::PortForward => ("portforward", "PodPortForwardOptions", &["create", "get"]),
         };
         let (group, version) =
             if subresource == Subresource::Token { ("authentication.k8s.io", "v1") } else { ("", "") };

@@ -220,7 +220,14 @@ pub static POD: Kind = Kind {
     rules: &pod::RULES,
     short_names: &["po"],
     categories: &["all"],
-    subresources: &[Subresource::Binding, Subresource::Status],
+    subresources: &[
+        Subresource::Attach,
+        Subresource::Binding,
+        Subresource::Exec,
+        Subresource::Log,
+        Subresource::PortForward,
+        Subresource::Status,
+    ],
     traits: Traits { delete_returns_object: true, ..Traits::PLAIN },
     ..kind("Pod", "pods", &schema::pod::POD)
 };
@@ -426,6 +433,14 @@ pub enum Subresource {
     Proxy,
     /// `token` of a ServiceAccount.
     Token,
+    /// `log` of a Pod: what its containers write.
+    Log,
+    /// `exec` of a Pod: a command beside its containers.
+    Exec,
+    /// `attach` of a Pod: the streams of a container.
+    Attach,
+    /// `portforward` of a Pod: connections into it.
+    PortForward,
 }
 
 /// How a kind is stored and deleted.

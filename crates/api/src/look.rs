@@ -19,6 +19,8 @@ pub trait Look: Sized {
     fn list(&self, name: &str) -> &[Self];
     /// The strings of a list, empty when absent.
     fn texts(&self, name: &str) -> Vec<&str>;
+    /// The numbers of a list, empty when absent.
+    fn ints(&self, name: &str) -> Vec<i64>;
     /// An object, `None` when absent.
     fn map(&self, name: &str) -> Option<&Self::Map>;
     /// The object of that name, made if need be. Anything else in its place is overwritten.
@@ -65,6 +67,9 @@ macro_rules! reading {
         }
         fn texts(&self, name: &str) -> Vec<&str> {
             self.list(name).iter().filter_map(<$value>::as_str).collect()
+        }
+        fn ints(&self, name: &str) -> Vec<i64> {
+            self.list(name).iter().filter_map(<$value>::as_i64).collect()
         }
         fn map(&self, name: &str) -> Option<&Self::Map> {
             self.get(name).and_then(<$value>::as_object)

@@ -118,7 +118,13 @@ fn schemas(dialect: Dialect, here: &[&'static Kind], all: &[&'static Kind], open
                     let request = gvk("authentication.k8s.io", "v1", "TokenRequest");
                     out.object(&schema::authentication::TOKEN_REQUEST, &[request]);
                 }
-                Subresource::Status | Subresource::Finalize | Subresource::Proxy => {}
+                Subresource::Status
+                | Subresource::Finalize
+                | Subresource::Proxy
+                | Subresource::Log
+                | Subresource::Exec
+                | Subresource::Attach
+                | Subresource::PortForward => {}
             }
         }
     }

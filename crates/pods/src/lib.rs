@@ -7,6 +7,7 @@
 mod access;
 mod addresses;
 pub mod agent;
+pub mod api;
 mod cleanup;
 mod container;
 pub mod env;

@@ -4,7 +4,7 @@
 //! one of `read`, `watch`, `write`, `patch`, `delete` does the work on the store. Nothing here knows which store it is.
 
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -30,6 +30,7 @@ pub mod backup;
 mod body;
 mod bootstrap;
 mod clock;
+mod connect;
 mod delete;
 mod documents;
 mod expiry;
@@ -37,10 +38,12 @@ mod health;
 mod local;
 mod metrics;
 mod negotiate;
+mod nodes;
 mod object;
 mod options;
 mod patch;
 mod pods;
+mod privileges;
 mod proxy;
 mod read;
 pub mod repair;
@@ -56,6 +59,7 @@ mod yaml;
 pub use access::Authorization;
 pub use admission::Admission;
 pub use local::Local;
+pub use nodes::{NodeDialer, NodeStream};
 pub use object::read_foreign;
 pub use reply::Body;
 
@@ -118,6 +122,10 @@ pub(crate) struct Inner {
     pub(crate) node_ports: Arc<tokio::sync::Mutex<()>>,
     /// What looked leaked.
     pub(crate) repair: repair::Repair,
+    /// How Nodes are reached, once that is known.
+    pub(crate) nodes: OnceLock<NodeDialer>,
+    /// Places of logs, commands and port-forwards.
+    pub(crate) streams: Arc<tokio::sync::Semaphore>,
 }
 
 impl Server {
@@ -147,11 +155,20 @@ impl Server {
             ranges: allocate::KnownRanges::default(),
             node_ports: Arc::default(),
             repair: repair::Repair::default(),
+            nodes: OnceLock::new(),
+            streams: Arc::new(tokio::sync::Semaphore::new(connect::STREAMS)),
         };
         let failed = |failure: Failure| Error::Bootstrap(failure.message);
         bootstrap::run(&inner).await.map_err(failed)?;
         inner.access.follow().await.map_err(failed)?;
         Ok(Server { inner: Arc::new(inner) })
+    }
+
+    /// Says how Nodes are reached: logs, exec, attach and port-forward go there. The first word counts.
+    pub fn reach_nodes_by(&self, dialer: NodeDialer) {
+        if self.inner.nodes.set(dialer).is_err() {
+            tracing::warn!("how nodes are reached was said before");
+        }
     }
 
     /// Answers one request.
@@ -283,6 +300,8 @@ impl Call<'_> {
         match operation {
             Operation::List => return self.list(target).await,
             Operation::Proxy => return proxy::proxy(self.server, target, self.parts, body).await,
+            Operation::Log => return connect::log(self.server, target, self.query).await,
+            Operation::Stream => return connect::stream(self.server, user, target, self.parts, self.query).await,
             _ => {}
         }
         let form = negotiate::negotiate(&self.parts.headers, self.query.get("pretty"), operation.asked())?;
@@ -341,8 +360,9 @@ impl Call<'_> {
             }
             Operation::Bind => pods::bind(self.server, target, bytes, media, self.query).await,
             Operation::Review => review::review(self.server, user, target, bytes, media).await,
-            Operation::Log => pods::log(self.server, target).await,
-            Operation::Get | Operation::List | Operation::Proxy => Err(not_allowed()),
+            Operation::Get | Operation::List | Operation::Proxy | Operation::Log | Operation::Stream => {
+                Err(not_allowed())
+            }
         }
     }
 
@@ -438,6 +458,8 @@ enum Operation {
     Proxy,
     /// `pods/log`
     Log,
+    /// `pods/exec`, `attach`, `portforward`
+    Stream,
 }
 
 impl Operation {
@@ -473,11 +495,15 @@ impl Operation {
             ("finalize", "PUT") if has(Sub::Finalize) => Ok(Operation::Update),
             ("binding", "POST") if has(Sub::Binding) => Ok(Operation::Bind),
             ("token", "POST") if has(Sub::Token) => Ok(Operation::Review),
-            ("log", "GET") if target.kind.resource == "pods" => Ok(Operation::Log),
+            ("log", "GET") if has(Sub::Log) => Ok(Operation::Log),
+            ("exec", "GET" | "POST") if has(Sub::Exec) => Ok(Operation::Stream),
+            ("attach", "GET" | "POST") if has(Sub::Attach) => Ok(Operation::Stream),
+            ("portforward", "GET" | "POST") if has(Sub::PortForward) => Ok(Operation::Stream),
             ("status", _) if has(Sub::Status) => Err(not_allowed()),
             ("finalize", _) if has(Sub::Finalize) => Err(not_allowed()),
             ("binding", _) if has(Sub::Binding) => Err(not_allowed()),
             ("token", _) if has(Sub::Token) => Err(not_allowed()),
+            ("log" | "exec" | "attach" | "portforward", _) if has(Sub::Exec) => Err(not_allowed()),
             _ => Err(unknown_resource()),
         }
     }

@@ -36,7 +36,10 @@ impl Labels {
         let Route::Resource(target) = route else { return none };
         let watch = target.watch || query.flag("watch").unwrap_or_default();
         // Subresources come from the URL; only those of the kind are counted by name.
-        let known = matches!(target.subresource.as_str(), "status" | "proxy" | "finalize" | "binding" | "token");
+        let known = matches!(
+            target.subresource.as_str(),
+            "status" | "proxy" | "finalize" | "binding" | "token" | "log" | "exec" | "attach" | "portforward"
+        );
         Labels {
             verb: verb(method, target.name.is_empty(), watch),
             group: target.kind.group,

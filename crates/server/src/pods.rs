@@ -1,5 +1,6 @@
-//! What only Pods have: binding to a node, and logs.
+//! What only Pods have: binding to a node.
 
+use fairlead_api::status::Subject;
 use fairlead_api::value::json;
 use fairlead_api::{Failure, Look, kinds, schema};
 
@@ -31,6 +32,11 @@ pub(crate) async fn bind(
     request
         .update(|live, _| {
             let Some(live) = live else { return Err(Failure::not_found(crate::read::subject(&pod))) };
+            let (wanted, uid) = (binding.at("metadata").text("uid"), live.at("metadata").text("uid"));
+            if !wanted.is_empty() && wanted != uid {
+                let why = format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}");
+                return Err(Failure::conflict(Subject { group: "", kind: "pods/binding", name: &pod.name }, &why));
+            }
             let mut new = live.clone();
             kinds::pod::bind(&mut new, &binding, &crate::clock::now())?;
             Ok(new)
@@ -40,10 +46,4 @@ pub(crate) async fn bind(
         201,
         json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}),
     ))
-}
-
-/// GET `pods/NAME/log`. Nothing here runs containers, so there are no logs to show; an absent Pod is still a 404.
-pub(crate) async fn log(server: &Inner, target: &Target) -> Result<Reply, Failure> {
-    crate::read::find(&*server.store, target).await?;
-    Err(Failure::bad_request(format!("there are no logs of pod {}: this server does not run it", target.name)))
 }

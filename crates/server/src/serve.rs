@@ -4,15 +4,16 @@
 use std::convert::Infallible;
 use std::error::Error as StdError;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use http::{Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
 use rustls::ServerConfig;
 use rustls_pki_types::CertificateDer;
 use tokio::net::{TcpListener, TcpStream};
@@ -168,33 +169,54 @@ async fn connect<S, B>(
         request.extensions_mut().insert(connection.clone());
         service.clone().oneshot(request)
     });
-    let builder = builder(&stream, limits);
-    let serving = builder.serve_connection(TokioIo::new(stream), service);
-    tokio::pin!(serving);
-    let ended = tokio::select! {
-        ended = serving.as_mut() => ended,
-        () = stop.cancelled() => {
-            serving.as_mut().graceful_shutdown();
-            serving.await
+    let two = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+    let stream = TokioIo::new(stream);
+    // The protocol is the one agreed on in the handshake: looking for it in the first bytes would wait for ever for a client
+    // that sends none.
+    let ended = match two {
+        true => {
+            let connection = http2(limits).serve_connection(stream, service);
+            drive(connection, |connection| connection.graceful_shutdown(), stop).await
+        }
+        false => {
+            let connection = http1(limits).serve_connection(stream, service).with_upgrades();
+            drive(connection, |connection| connection.graceful_shutdown(), stop).await
         }
     };
     if let Err(error) = ended {
-        tracing::debug!(%peer, error, "connection ended");
+        tracing::debug!(%peer, %error, "connection ended");
     }
 }
 
-/// The protocol is the one agreed on in the handshake: looking for it in the first bytes would wait for ever for a client
-/// that sends none.
-fn builder(stream: &TlsStream<TcpStream>, limits: &Limits) -> Builder<TokioExecutor> {
-    let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(limits.header);
+/// Serves a connection to its end; when told to stop, only what was begun.
+async fn drive<C>(connection: C, shut_down: impl Fn(Pin<&mut C>), stop: CancellationToken) -> hyper::Result<()>
+where
+    C: Future<Output = hyper::Result<()>>,
+{
+    tokio::pin!(connection);
+    tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = stop.cancelled() => {
+            shut_down(connection.as_mut());
+            connection.await
+        }
+    }
+}
+
+fn http1(limits: &Limits) -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(limits.header);
     builder
-        .http2()
+}
+
+fn http2(limits: &Limits) -> http2::Builder<TokioExecutor> {
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder
         .timer(TokioTimer::new())
         .max_concurrent_streams(limits.streams)
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_INTERVAL);
-    if stream.get_ref().1.alpn_protocol() == Some(b"h2") { builder.http2_only() } else { builder.http1_only() }
+    builder
 }
 
 fn certificates_of(stream: &TlsStream<TcpStream>) -> Arc<[CertificateDer<'static>]> {

@@ -19,7 +19,7 @@ use crate::options::{WriteOptions, revision};
 use crate::read::{subject, unavailable};
 use crate::reply::Reply;
 use crate::route::Target;
-use crate::{Inner, clock, object};
+use crate::{Inner, clock, object, privileges};
 
 /// How often a write that lost a race starts again before it gives up with a conflict.
 const ATTEMPTS: usize = 12;
@@ -83,6 +83,9 @@ impl Request<'_> {
             managed::update(self.stored().schema, None, &mut object, self.writer(&api_version, &now));
         }
         (self.kind().rules.admit)(&mut object, &self.server.options.settings)?;
+        let access = &self.server.access;
+        let warning = privileges::grant(access, self.user, &self.target.namespace, self.kind(), &mut object);
+        self.warnings.extend(warning);
         let generated =
             object.at("metadata").text("name").is_empty() && !object.at("metadata").text("generateName").is_empty();
         for _ in 1..if generated { NAME_ATTEMPTS } else { 1 } {
@@ -208,6 +211,7 @@ impl Request<'_> {
             let mut new = produce(Some(&old), &mut warnings)?;
             self.match_namespace(&mut new)?;
             self.precondition(&new, &old)?;
+            privileges::keep(self.kind(), &mut new, &old);
             self.admit(&new, Some(&old))?;
             let allocation = self.prepare_update(&mut new, &old).await?;
             self.check_update(&new, &old)?;
@@ -389,6 +393,7 @@ impl Request<'_> {
         if let Some(user) = self.user {
             self.server.access.check_escalation(user, self.target, object, old)?;
         }
+        privileges::check(self.kind(), object, old)?;
         let name = object.at("metadata").text("name");
         crate::admission::admit(&self.server.options.admission, self.kind(), object, old)
             .map_err(|why| Failure::forbidden(Subject { name, ..subject(self.target) }, &why))

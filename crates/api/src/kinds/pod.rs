@@ -16,6 +16,7 @@ mod deletion;
 mod env;
 mod lifecycle;
 mod mounts;
+pub mod privileges;
 mod qos;
 mod resources;
 mod scheduling;

@@ -175,7 +175,11 @@ fn part_of(kind: &'static Kind, subresource: Subresource) -> Path {
         Subresource::Finalize => ("finalize", vec![about.replace()]),
         Subresource::Binding => ("binding", vec![about.create()]),
         Subresource::Token => ("token", vec![about.create()]),
-        Subresource::Proxy => ("proxy", about.connect()),
+        Subresource::Proxy => ("proxy", about.connect(EVERY_METHOD)),
+        Subresource::Log => ("log", vec![Operation { answer: None, ..about.read() }]),
+        Subresource::Exec => ("exec", about.connect(GET_AND_POST)),
+        Subresource::Attach => ("attach", about.connect(GET_AND_POST)),
+        Subresource::PortForward => ("portforward", about.connect(GET_AND_POST)),
     };
     path(kind, kind.resource, &format!("/{{name}}/{name}"), operations)
 }
@@ -199,6 +203,11 @@ fn path(kind: &Kind, resource: &str, rest: &str, operations: Vec<Operation>) -> 
     let url = format!("/{}{namespace}/{resource}{rest}", root(kind.group, kind.version));
     Path { url, parameters, operations }
 }
+
+/// The methods of requests that are passed on, and how their operations are called.
+const EVERY_METHOD: &[(&str, &str)] =
+    &[("delete", "Delete"), ("get", "Get"), ("patch", "Patch"), ("post", "Post"), ("put", "Put")];
+const GET_AND_POST: &[(&str, &str)] = &[("get", "Get"), ("post", "Post")];
 
 /// What the operations of a URL are about.
 struct About {
@@ -232,6 +241,12 @@ impl About {
                 ..own
             },
             Subresource::Proxy => About { kind: "ServiceProxyOptions", schema: None, suffix: "Proxy", ..own },
+            Subresource::Log => About { schema: None, suffix: "Log", ..own },
+            Subresource::Exec => About { kind: "PodExecOptions", schema: None, suffix: "Exec", ..own },
+            Subresource::Attach => About { kind: "PodAttachOptions", schema: None, suffix: "Attach", ..own },
+            Subresource::PortForward => {
+                About { kind: "PodPortForwardOptions", schema: None, suffix: "Portforward", ..own }
+            }
         }
     }
 
@@ -312,14 +327,13 @@ impl About {
     }
 
     /// Requests that are passed on as they are.
-    fn connect(&self) -> Vec<Operation> {
-        let methods = [("delete", "Delete"), ("get", "Get"), ("patch", "Patch"), ("post", "Post"), ("put", "Put")];
-        let connect = |(method, title): (&'static str, &str)| Operation {
+    fn connect(&self, methods: &[(&'static str, &str)]) -> Vec<Operation> {
+        let connect = |(method, title): &(&'static str, &str)| Operation {
             description: format!("pass the request on to the {}", self.of.kind),
             id: self.id(&format!("connect{title}"), ""),
             ..self.operation(method, "connect")
         };
-        methods.into_iter().map(connect).collect()
+        methods.iter().map(connect).collect()
     }
 
     fn operation(&self, method: &'static str, action: &'static str) -> Operation {

@@ -69,8 +69,13 @@ impl<S> InFlight<S> {
     }
 }
 
-/// Whether a request is a watch. Every value but `0` and `false` means yes, as the server reads it.
+/// Whether a request is a watch, or a stream of a Pod, which has a bound of its own. Every value but `0` and `false` means yes,
+/// as the server reads it.
 fn lasts_long<B>(request: &Request<B>) -> bool {
+    let parts: Vec<&str> = request.uri().path().split('/').collect();
+    if let [.., "pods", _, "log" | "exec" | "attach" | "portforward"] = parts[..] {
+        return true;
+    }
     let query = request.uri().query().unwrap_or_default();
     query.split('&').any(|pair| match pair.split_once('=').unwrap_or((pair, "")) {
         ("watch", value) => !matches!(value, "0" | "false" | "False" | "FALSE" | "f" | "F"),

@@ -1,0 +1,208 @@
+//! `log`, `exec`, `attach` and `portforward` of a Pod: checked here, then passed on to the Pod's Node. What flows afterwards is
+//! between the client and the Node.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use fairlead_api::field::{FieldErrors, Path};
+use fairlead_api::status::Subject;
+use fairlead_api::value::Value;
+use fairlead_api::{Failure, FieldError, Look, kinds};
+use http::header::{CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
+use http::request::Parts;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::body::Incoming;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::sync::CancellationToken;
+
+use crate::auth::User;
+use crate::auth::rbac::{Attributes, Target as About};
+use crate::options::Query;
+use crate::reply::{self, Body};
+use crate::route::Target;
+use crate::{Inner, object, read};
+
+mod location;
+
+/// How long a Node may take to begin its answer.
+const ANSWER: Duration = Duration::from_secs(30);
+/// How much of a Node's complaint is read.
+const COMPLAINT: usize = 16 << 10;
+/// How many streams there may be at a time.
+pub(crate) const STREAMS: usize = 1000;
+/// The headers that agree on a stream; no others are passed on.
+const AGREEMENT: [HeaderName; 7] = [
+    CONNECTION,
+    UPGRADE,
+    HeaderName::from_static("sec-websocket-key"),
+    HeaderName::from_static("sec-websocket-version"),
+    HeaderName::from_static("sec-websocket-accept"),
+    SEC_WEBSOCKET_PROTOCOL,
+    HeaderName::from_static("x-stream-protocol-version"),
+];
+
+/// GET `pods/NAME/log`.
+pub(crate) async fn log(server: &Inner, target: &Target, query: &Query) -> Result<Response<Body>, Failure> {
+    let options = location::log_options(query, &target.name)?;
+    let pod = find(server, target).await?;
+    let container = location::container(query.text("container"), &pod)?;
+    let Some(node) = node(server, &pod).await? else {
+        // What runs nowhere has written nothing.
+        let mut nothing = reply::plain(204, "");
+        nothing.headers_mut().remove(http::header::CONTENT_TYPE);
+        return Ok(nothing);
+    };
+    let place = place(server)?;
+    let path = format!("/containerLogs/{}/{}/{container}?{options}", target.namespace, target.name);
+    let answer = ask(server, &node, &Method::GET, &path, HeaderMap::new()).await?;
+    if answer.status() != StatusCode::OK {
+        return Err(complaint(answer).await);
+    }
+    Ok(streamed(answer, place))
+}
+
+/// `pods/NAME/exec`, `attach`, `portforward`.
+pub(crate) async fn stream(
+    server: &Inner,
+    user: &User,
+    target: &Target,
+    parts: &Parts,
+    query: &Query,
+) -> Result<Response<Body>, Failure> {
+    may_create(server, user, target)?;
+    let pod = find(server, target).await?;
+    let path = location::of_stream(&target.subresource, query, &pod)?;
+    let why = || Failure::bad_request(format!("pod {} does not have a host assigned", target.name));
+    let node = node(server, &pod).await?.ok_or_else(why)?;
+    let (Some(client), true) = (parts.extensions.get::<OnUpgrade>(), parts.headers.contains_key(UPGRADE)) else {
+        return Err(Failure::bad_request("Upgrade request required"));
+    };
+    let place = place(server)?;
+    let mut answer = ask(server, &node, &parts.method, &path, agreement(&parts.headers)).await?;
+    if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
+        return Err(complaint(answer).await);
+    }
+    let far = hyper::upgrade::on(&mut answer);
+    tokio::spawn(join(client.clone(), far, place, server.stop.clone()));
+    let mut response = reply::plain(101, "");
+    *response.headers_mut() = agreement(answer.headers());
+    Ok(response)
+}
+
+/// A stream runs commands, so who may only `get` may not have one, though WebSockets begin with a GET.
+fn may_create(server: &Inner, user: &User, target: &Target) -> Result<(), Failure> {
+    let about = About::Resource {
+        group: target.kind.group,
+        resource: target.kind.resource,
+        subresource: &target.subresource,
+        namespace: &target.namespace,
+        name: &target.name,
+    };
+    server.access.authorize(user, &Attributes { verb: "create", target: about })
+}
+
+async fn find(server: &Inner, target: &Target) -> Result<Value, Failure> {
+    let pod = Target { subresource: String::new(), ..target.clone() };
+    let entry = read::find(&*server.store, &pod).await?;
+    object::load(&kinds::POD, &entry)
+}
+
+/// The Pod's Node; `None`: it is on none yet.
+async fn node(server: &Inner, pod: &Value) -> Result<Option<Value>, Failure> {
+    let name = pod.at("spec").text("nodeName");
+    if name.is_empty() {
+        return Ok(None);
+    }
+    let entry = server.store.get(&object::key(&kinds::NODE, "", name)).await.map_err(read::unavailable)?;
+    let subject = Subject { group: "", kind: "nodes", name };
+    let entry = entry.ok_or_else(|| Failure::not_found(subject))?;
+    object::load(&kinds::NODE, &entry).map(Some)
+}
+
+fn place(server: &Inner) -> Result<OwnedSemaphorePermit, Failure> {
+    let why = "too many logs, commands and port-forwards at a time, please try again later";
+    server.streams.clone().try_acquire_owned().map_err(|_| Failure::new(429, "TooManyRequests", why))
+}
+
+/// Sends a request to a Node.
+async fn ask(
+    server: &Inner,
+    node: &Value,
+    method: &Method,
+    path: &str,
+    headers: HeaderMap,
+) -> Result<Response<Incoming>, Failure> {
+    let Some(dialer) = server.nodes.get() else {
+        let name = node.at("metadata").text("name");
+        return Err(Failure::bad_request(format!("this server does not reach nodes, and so not node {name}")));
+    };
+    let failed = |why: String| Failure::internal(format!("error dialing backend: {why}"));
+    let mut request = Request::new(Empty::<Bytes>::new());
+    *request.method_mut() = method.clone();
+    *request.uri_mut() =
+        path.parse().map_err(|error: http::uri::InvalidUri| Failure::bad_request(error.to_string()))?;
+    *request.headers_mut() = headers;
+    request.headers_mut().insert(HOST, HeaderValue::from_static("node"));
+    let answer = async {
+        let stream = dialer.dial(node).await?;
+        let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
+        let (mut sender, connection) = handshake.map_err(|error| failed(error.to_string()))?;
+        tokio::spawn(connection.with_upgrades());
+        sender.send_request(request).await.map_err(|error| failed(error.to_string()))
+    };
+    tokio::time::timeout(ANSWER, answer).await.unwrap_or_else(|_| Err(failed("it did not answer in time".to_owned())))
+}
+
+fn agreement(headers: &HeaderMap) -> HeaderMap {
+    let mut kept = HeaderMap::new();
+    for name in &AGREEMENT {
+        for value in headers.get_all(name) {
+            kept.append(name, value.clone());
+        }
+    }
+    kept
+}
+
+/// What a Node complains of, as a failure of ours.
+async fn complaint(answer: Response<Incoming>) -> Failure {
+    let code = answer.status().as_u16();
+    let text = Limited::new(answer.into_body(), COMPLAINT).collect().await.map(|body| body.to_bytes());
+    let text = String::from_utf8_lossy(&text.unwrap_or_default()).trim().to_owned();
+    match code {
+        400 => Failure::bad_request(text),
+        404 => Failure::new(404, "NotFound", text),
+        429 => Failure::new(429, "TooManyRequests", text),
+        _ => Failure::internal(text),
+    }
+}
+
+/// A Node's answer, passed on as it comes. One that breaks off ends early; there is nobody left to tell.
+fn streamed(answer: Response<Incoming>, place: OwnedSemaphorePermit) -> Response<Body> {
+    let frames = futures_util::stream::unfold((answer.into_body(), place), |(mut body, place)| async move {
+        let frame = body.frame().await?.ok()?;
+        Some((Ok(frame), (body, place)))
+    });
+    let mut response = reply::plain(200, "");
+    response.headers_mut().insert(http::header::CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+    response.map(|_| http_body_util::StreamBody::new(frames).boxed_unsync())
+}
+
+/// Copies between the two ends of a stream until one is done or the server stops.
+async fn join(client: OnUpgrade, node: OnUpgrade, place: OwnedSemaphorePermit, stop: CancellationToken) {
+    let _place = place;
+    let both = async {
+        let (client, node) = futures_util::future::try_join(client, node).await?;
+        let (mut client, mut node) = (TokioIo::new(client), TokioIo::new(node));
+        let _ = tokio::io::copy_bidirectional(&mut client, &mut node).await;
+        Ok::<_, hyper::Error>(())
+    };
+    tokio::select! {
+        ended = both => if let Err(error) = ended {
+            tracing::debug!(%error, "a stream was not taken up");
+        },
+        () = stop.cancelled() => {}
+    }
+}
