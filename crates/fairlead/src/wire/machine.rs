@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use fairlead_api::{Look, kinds};
 use fairlead_cluster::{Backoff, Cluster, Error, retry};
+use fairlead_pods::Runner;
 use fairlead_pods::agent::{self, Agent};
+use fairlead_pods::api::Api;
 use fairlead_pods::resolv::DnsSettings;
-use fairlead_server::Server;
+use fairlead_server::{NodeDialer, Server};
 use fairlead_server::auth::User;
 use ipnet::IpNet;
 use serde_json::{Value, json};
@@ -58,9 +60,14 @@ pub(super) async fn beside(server: &Server, node: Node, config: &Config, authori
     let cluster = Cluster::new(local.clone(), Arc::new(local));
     let names = answer(&cluster, &node, stop.clone());
     let kept = agent::run(cluster.managed_by("fairlead-agent"), described(&node), stop.clone());
+    let nodes = NodeDialer::local();
+    server.reach_nodes_by(nodes.clone());
     let pods = async {
         if node.pods {
-            fairlead_pods::run(cluster.clone(), settings(&node, config, authority), stop.clone()).await;
+            let runner = Runner::new(&cluster, settings(&node, config, authority));
+            let api = Api::new(runner.host());
+            nodes.add(&node.name, move || api.connect());
+            runner.run(stop.clone()).await;
         }
     };
     tokio::join!(names, kept, pods);
