@@ -8,7 +8,7 @@ use fairlead_kernel::netns::Namespace;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -174,9 +174,9 @@ async fn attach(run: &Run, streams: Streams) -> Result<Session, Refusal> {
     wire::send(&mut connection, Kind::Attach, &[]).await.map_err(failed)?;
     let (from, to) = connection.into_split();
     let (resize, resizes) = mpsc::channel(4);
-    let (stdin, typed) = tokio::io::simplex(BUFFER);
-    let (stdout, shown) = tokio::io::simplex(BUFFER);
-    let (stderr, complained) = tokio::io::simplex(BUFFER);
+    let (stdin, typed) = tokio::io::duplex(BUFFER);
+    let (stdout, shown) = tokio::io::duplex(BUFFER);
+    let (stderr, complained) = tokio::io::duplex(BUFFER);
     let input = tokio::spawn(send(to, streams.stdin.then_some(stdin), resizes));
     let run = run.clone();
     let exit = async move {
@@ -198,13 +198,10 @@ async fn attach(run: &Run, streams: Streams) -> Result<Session, Refusal> {
     })
 }
 
-type Reader = tokio::io::ReadHalf<tokio::io::SimplexStream>;
-type Writer = tokio::io::WriteHalf<tokio::io::SimplexStream>;
-
 /// Passes input and sizes on.
 async fn send(
     mut to: tokio::net::unix::OwnedWriteHalf,
-    mut input: Option<Reader>,
+    mut input: Option<DuplexStream>,
     mut resizes: mpsc::Receiver<(u16, u16)>,
 ) -> std::io::Result<()> {
     let mut buffer = vec![0; 16 << 10];
@@ -234,8 +231,8 @@ async fn send(
 /// Passes output on, until the process has ended: its code, if the shim said so.
 async fn carry(
     mut from: tokio::net::unix::OwnedReadHalf,
-    mut shown: Option<Writer>,
-    mut complained: Option<Writer>,
+    mut shown: Option<DuplexStream>,
+    mut complained: Option<DuplexStream>,
 ) -> Option<i32> {
     while let Ok(Some((kind, bytes))) = wire::receive(&mut from).await {
         match kind {
@@ -254,7 +251,7 @@ async fn carry(
 }
 
 /// Whoever stopped reading gets no more.
-async fn put(to: &mut Option<Writer>, bytes: &[u8]) {
+async fn put(to: &mut Option<DuplexStream>, bytes: &[u8]) {
     if let Some(writer) = to
         && writer.write_all(bytes).await.is_err()
     {

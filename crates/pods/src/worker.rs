@@ -37,8 +37,6 @@ use crate::writer::Writer;
 mod finish;
 mod start;
 
-/// Files that come from the API are looked at so often.
-const REFRESH: Duration = Duration::from_secs(60);
 /// The queue of what happened in a Pod; its probes wait when it is full.
 const HAPPENINGS: usize = 64;
 
@@ -185,7 +183,7 @@ impl Worker {
     fn wake(&self) -> Instant {
         let again = self.order.again.into_iter().chain(self.deadline()).map(instant);
         let times = again.chain(self.retry.values().copied()).chain(self.blocked);
-        let usual = Instant::now() + REFRESH;
+        let usual = Instant::now() + self.node.settings.refresh;
         // Never at once again: whatever is due was tried just now.
         times.fold(usual, Instant::min).max(Instant::now() + Duration::from_millis(20))
     }

@@ -115,7 +115,7 @@ impl Identity {
     fn keep(&self) -> std::io::Result<()> {
         const RAISE: u64 = 2;
         calls::set_capabilities(self.capabilities)?;
-        let wanted = (0..64u64).filter(|number| self.capabilities & (1 << number) != 0);
-        wanted.map(|number| calls::control(libc::PR_CAP_AMBIENT, RAISE, number).map(drop)).collect()
+        let mut wanted = (0..64u64).filter(|number| self.capabilities & (1 << number) != 0);
+        wanted.try_for_each(|number| calls::control(libc::PR_CAP_AMBIENT, RAISE, number).map(drop))
     }
 }

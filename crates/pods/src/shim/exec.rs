@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use fairlead_kernel::process::{self, Fork};
+use fairlead_kernel::process::{self, Fork, Own};
 
 use super::launch::{Exec, Process};
 use super::{Streams, init, program};
@@ -22,7 +22,7 @@ pub(super) fn run(file: &Path) -> Result<i32, String> {
     for cgroup in &exec.cgroups {
         let _ = fs::write(cgroup.join("cgroup.procs"), "0");
     }
-    init::enter_all(exec.beside.number)?;
+    let mounts = init::enter_all(exec.beside.number)?;
     let copy = |fd: std::os::fd::BorrowedFd<'_>| fd.try_clone_to_owned().map_err(|error| error.to_string());
     let streams = Streams {
         input: copy(io::stdin().as_fd())?,
@@ -37,7 +37,11 @@ pub(super) fn run(file: &Path) -> Result<i32, String> {
             Ok(super::launch::code(status))
         }
         Fork::Child => {
-            let (why, code) = program::become_program(&exec.program, &streams);
+            // Only now: what is mounted at /proc there knows nothing of the process that was split.
+            let (why, code) = match process::enter(mounts.as_fd(), Own::Mounts) {
+                Ok(()) => program::become_program(&exec.program, &streams),
+                Err(error) => (error.to_string(), 126),
+            };
             let _ = io::Write::write_all(&mut io::stderr(), format!("{why}\n").as_bytes());
             process::exit(code)
         }

@@ -148,10 +148,9 @@ pub(super) fn namespace(process: i32, kind: &str) -> Result<File, String> {
     File::open(Path::new(&path)).map_err(|error| format!("opening {path}: {error}"))
 }
 
-/// Enters all namespaces of a process. Its children are then among its processes.
-pub(super) fn enter_all(process: i32) -> Result<(), String> {
+/// Enters the namespaces of a process but for its mounts, which come back. Its children are then among its processes.
+pub(super) fn enter_all(process: i32) -> Result<File, String> {
     let text = |error: Error| error.to_string();
-    // All are opened first: in another mount namespace the paths mean something else.
     let open = |kind| namespace(process, kind);
     let (mounts, hostname, ipc, processes) = (open("mnt")?, open("uts")?, open("ipc")?, open("pid")?);
     let network = Namespace::at(Path::new(&format!("/proc/{process}/ns/net"))).map_err(text)?;
@@ -159,5 +158,5 @@ pub(super) fn enter_all(process: i32) -> Result<(), String> {
     process::enter(ipc.as_fd(), Own::Ipc).map_err(text)?;
     process::enter(hostname.as_fd(), Own::Hostname).map_err(text)?;
     process::enter(processes.as_fd(), Own::Processes).map_err(text)?;
-    process::enter(mounts.as_fd(), Own::Mounts).map_err(text)
+    Ok(mounts)
 }

@@ -1,6 +1,7 @@
 //! What a container sees as its file system: the machine's, with some things shown in places of their own. The machine's file
 //! system stays as it is: a place that does not exist is made in a copy of the folder it is in.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
@@ -27,8 +28,9 @@ pub(super) fn make(launch: &Launch) -> Result<(), Error> {
     // Sources are opened first: one place may hide another's.
     let sources = launch.mounts.iter().map(open).collect::<Result<Vec<_>, _>>();
     let sources = sources.map_err(failed("opening what is to be mounted"))?;
+    let mut made = BTreeSet::new();
     for (wanted, source) in launch.mounts.iter().zip(&sources) {
-        show(wanted, source)?;
+        show(wanted, source, &mut made)?;
     }
     leave_old_root()?;
     if launch.own_processes {
@@ -45,25 +47,31 @@ fn open(wanted: &Mount) -> io::Result<File> {
     }
 }
 
-fn show(wanted: &Mount, source: &File) -> Result<(), Error> {
+fn show(wanted: &Mount, source: &File, made: &mut BTreeSet<PathBuf>) -> Result<(), Error> {
     if wanted.optional && !wanted.target.exists() {
         return Ok(());
     }
     let folder = source.metadata().map_err(failed("looking at what is to be mounted"))?.is_dir();
-    let target = place(&wanted.target, folder)?;
+    let target = place(&wanted.target, folder, made)?;
     let source = PathBuf::from(format!("/proc/self/fd/{}", source.as_raw_fd()));
     mount::bind(&source, &target)?;
     if wanted.read_only { mount::make_read_only(&target) } else { Ok(()) }
 }
 
-/// Makes sure that a place exists, and returns where it really is.
-fn place(target: &Path, folder: bool) -> Result<PathBuf, Error> {
+/// Makes sure that a place exists, and returns where it really is. Folders that were made here, or copied, can be written to.
+fn place(target: &Path, folder: bool, made: &mut BTreeSet<PathBuf>) -> Result<PathBuf, Error> {
     let (known, missing) = resolve(target).map_err(failed(&format!("finding {}", target.display())))?;
     if missing.is_empty() {
         return Ok(known);
     }
-    copy(&known)?;
-    let whole = missing.iter().fold(known, |path, part| path.join(part));
+    if made.insert(known.clone()) {
+        copy(&known)?;
+    }
+    let whole = missing.iter().fold(known, |path, part| {
+        let next = path.join(part);
+        made.insert(next.clone());
+        next
+    });
     let action = format!("making {}", whole.display());
     let parent = if folder { Some(whole.as_path()) } else { whole.parent() };
     parent.map_or(Ok(()), fs::create_dir_all).map_err(failed(&action))?;

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Happened, REFRESH, Task, Worker, container_of};
+use super::{Happened, Task, Worker, container_of};
 use crate::network::{self, Names};
 use crate::probes::{Kind, Probing};
 use crate::refuse::{self, Refused};
@@ -65,7 +65,7 @@ impl Worker {
                 let reason = if refused.reason == "HostPrivilegesNotGranted" { refused.reason } else { "Failed" };
                 self.node.tell(&self.pod, Severity::Warning, reason, format!("Error: {}", refused.message));
             }
-            self.blocked = Some(Instant::now() + REFRESH);
+            self.blocked = Some(Instant::now() + self.node.settings.refresh);
         }
         self.refused = refused;
         self.refused.is_none()
@@ -146,7 +146,10 @@ impl Worker {
 
     /// Files that come from the API follow it, in the background: nobody waits for a slow API.
     fn refresh(&mut self) {
-        let Some(volumes) = self.volumes.clone().filter(|_| self.refreshed.elapsed() >= REFRESH) else { return };
+        let Some(volumes) = self.volumes.clone().filter(|_| self.refreshed.elapsed() >= self.node.settings.refresh)
+        else {
+            return;
+        };
         self.refreshed = Instant::now();
         let (node, pod, addresses) = (self.node.clone(), self.pod.clone(), self.addresses());
         tokio::spawn(async move { volumes::refresh(&node, &pod, &volumes, &addresses).await });

@@ -2,8 +2,9 @@
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fairlead_api::{Kind, Look, Settings as ApiSettings, kinds};
@@ -12,9 +13,12 @@ use fairlead_kernel::link::{Links, Prefix};
 use fairlead_kernel::netns::Namespace;
 use fairlead_pods::host::Host;
 use fairlead_pods::{Runner, Settings};
+use fairlead_server::auth::keys::SigningKey;
+use fairlead_server::auth::service_account::Tokens;
 use fairlead_server::auth::{Authenticator, User};
 use fairlead_server::{Admission, Authorization, Server};
 use fairlead_store::Memory;
+use futures_util::FutureExt;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
@@ -24,13 +28,14 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The Node.
 pub(crate) const NODE: &str = "n1";
+const EVENTS: &str = "/api/v1/namespaces/default/events";
 const NODE_ADDRESSES: [&str; 2] = ["192.168.77.1", "fd00:77::1"];
 
 pub(crate) struct House {
     pub(crate) cluster: Cluster,
     pub(crate) settings: Settings,
     pub(crate) host: Arc<dyn Host>,
-    runner: JoinHandle<()>,
+    runner: Mutex<Option<JoinHandle<()>>>,
     stop: CancellationToken,
     _ends: DropGuard,
     folder: tempfile::TempDir,
@@ -55,10 +60,12 @@ pub(crate) fn in_house<F: Future<Output = ()>>(test: &str, work: impl FnOnce(Arc
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let house = Arc::new(House::new().await);
-            work(house.clone()).await;
-            house.runner.abort();
+            let done = AssertUnwindSafe(work(house.clone())).catch_unwind().await;
+            house.stop_runner().await;
             fairlead_pods::cleanup(&house.settings.data).await.unwrap();
-            drop(house);
+            if let Err(panic) = done {
+                resume_unwind(panic);
+            }
         });
     };
     namespace.run(inside).unwrap();
@@ -67,8 +74,10 @@ pub(crate) fn in_house<F: Future<Output = ()>>(test: &str, work: impl FnOnce(Arc
 impl House {
     async fn new() -> House {
         let stop = CancellationToken::new();
-        let server =
-            Server::new(Arc::new(Memory::new()), options(), Authenticator::default(), None, stop.clone()).await;
+        let key = rcgen::KeyPair::generate().unwrap().serialize_pem();
+        let tokens = Tokens::new(vec!["https://test".to_owned()], SigningKey::from_pem(&key).unwrap(), Vec::new());
+        let authenticator = Authenticator { accounts: Some(tokens), ..Authenticator::default() };
+        let server = Server::new(Arc::new(Memory::new()), options(), authenticator, None, stop.clone()).await;
         let groups = vec!["system:masters".to_owned(), "system:authenticated".to_owned()];
         let user = User { name: "system:fairlead".to_owned(), groups, ..User::default() };
         let local = server.expect("a server").local(user);
@@ -76,20 +85,30 @@ impl House {
         let folder = tempfile::tempdir().unwrap();
         let mut settings = Settings::new(NODE, folder.path().join("pods"));
         settings.shim = vec![env!("CARGO_BIN_EXE_fairlead-pods-shim").into(), "shim".into()];
+        settings.ca = Some("THE CA\n".to_owned());
+        settings.refresh = Duration::from_millis(500);
         settings.dns.cluster_dns = vec!["10.0.0.10".parse().unwrap()];
         make_node(&cluster).await;
         let runner = Runner::new(&cluster, settings.clone());
         let host = runner.host();
-        let runner = tokio::spawn(runner.run(stop.clone()));
+        let runner = Mutex::new(Some(tokio::spawn(runner.run(stop.clone()))));
         House { cluster, settings, host, runner, stop: stop.clone(), _ends: stop.drop_guard(), folder }
     }
 
-    /// Starts a second runner after the first was ended without a word.
-    pub(crate) fn restart_runner(&self) -> Arc<dyn Host> {
-        self.runner.abort();
+    /// Ends the runner without a word, as a kill does.
+    pub(crate) async fn stop_runner(&self) {
+        let runner = self.runner.lock().unwrap().take();
+        if let Some(runner) = runner {
+            runner.abort();
+            let _ = runner.await;
+        }
+    }
+
+    /// Starts another.
+    pub(crate) fn start_runner(&self) -> Arc<dyn Host> {
         let runner = Runner::new(&self.cluster, self.settings.clone());
         let host = runner.host();
-        tokio::spawn(runner.run(self.stop.clone()));
+        *self.runner.lock().unwrap() = Some(tokio::spawn(runner.run(self.stop.clone())));
         host
     }
 
@@ -144,7 +163,14 @@ impl House {
         loop {
             match self.get(&kinds::POD, name).await {
                 Some(pod) if holds(&pod) => return pod,
-                other => assert!(Instant::now() < end, "{name} did not become what it should: {other:?}"),
+                other if Instant::now() > end => {
+                    let events =
+                        self.cluster.request(fairlead_cluster::Method::GET, EVENTS, None).await.expect("events");
+                    let events: Vec<&str> = events.list("items").iter().map(|event| event.text("message")).collect();
+                    let status = other.map(|pod| pod.at("status").to_string());
+                    panic!("{name} did not become what it should: {status:?}, {events:#?}");
+                }
+                _ => {}
             }
             sleep(Duration::from_millis(10)).await;
         }
@@ -171,8 +197,7 @@ impl House {
     pub(crate) async fn event(&self, name: &str, reason: &str) -> String {
         let end = Instant::now() + PATIENCE;
         loop {
-            let path = "/api/v1/namespaces/default/events";
-            let events = self.cluster.request(fairlead_cluster::Method::GET, path, None).await.expect("events");
+            let events = self.cluster.request(fairlead_cluster::Method::GET, EVENTS, None).await.expect("events");
             let about =
                 |event: &&Value| event.text("reason") == reason && event.at("involvedObject").text("name") == name;
             if let Some(event) = events.list("items").iter().find(about) {

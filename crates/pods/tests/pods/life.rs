@@ -34,3 +34,173 @@ fn a_pod_starts_has_addresses_and_answers() {
         assert!(!house.data().join("state").read_dir().unwrap().any(|_| true), "the state of a Pod is still there");
     });
 }
+
+#[test]
+fn a_container_that_dies_is_started_again_and_then_waits() {
+    in_house("a_container_that_dies_is_started_again_and_then_waits", |house| async move {
+        house.pod("crash", &["sh", "-c", "echo run; exit 3"], json!({})).await;
+        let held = |pod: &serde_json::Value| {
+            pod.at("status")
+                .list("containerStatuses")
+                .first()
+                .is_some_and(|status| status.at("state").at("waiting").text("reason") == "CrashLoopBackOff")
+        };
+        let pod = house.until("crash", held).await;
+        let status = &pod.at("status").list("containerStatuses")[0];
+        assert_eq!(status.int("restartCount"), 1);
+        assert_eq!(status.at("lastState").at("terminated").int("exitCode"), 3);
+        assert_eq!(status.at("lastState").at("terminated").text("reason"), "Error");
+        assert_eq!(pod.at("status").text("phase"), "Running");
+        assert!(
+            house.event("crash", "BackOff").await.starts_with("Back-off restarting failed container c in pod crash_")
+        );
+    });
+}
+
+#[test]
+fn a_pod_that_is_done_has_succeeded_or_failed() {
+    in_house("a_pod_that_is_done_has_succeeded_or_failed", |house| async move {
+        let never = json!({"spec": {"restartPolicy": "Never"}});
+        house.pod("well", &["true"], never.clone()).await;
+        house.pod("badly", &["sh", "-c", "kill -9 $$$$"], never.clone()).await;
+        house.pod("nowhere", &["no-such-program"], never).await;
+        let pod = house.until("well", |pod| pod.at("status").text("phase") == "Succeeded").await;
+        assert_eq!(condition(&pod, "Ready"), ("False", "PodCompleted"));
+        let pod = house.until("badly", |pod| pod.at("status").text("phase") == "Failed").await;
+        let ended = pod.at("status").list("containerStatuses")[0].at("state").at("terminated").clone();
+        assert_eq!((ended.int("exitCode"), ended.int("signal")), (137, 9));
+        let pod = house.until("nowhere", |pod| pod.at("status").text("phase") == "Failed").await;
+        let ended = pod.at("status").list("containerStatuses")[0].at("state").at("terminated").clone();
+        assert_eq!((ended.text("reason"), ended.int("exitCode")), ("StartError", 128));
+        assert_eq!(ended.text("message"), "exec: \"no-such-program\": executable file not found in $PATH");
+    });
+}
+
+#[test]
+fn init_containers_and_sidecars_come_first() {
+    in_house("init_containers_and_sidecars_come_first", |house| async move {
+        let mounts = json!([{"name": "shared", "mountPath": "/fairlead-shared"}]);
+        let container = |name: &str, script: &str, more: serde_json::Value| {
+            let mut container = json!({
+                "name": name, "image": "host", "command": ["sh", "-c", script], "volumeMounts": mounts,
+            });
+            more.as_object().into_iter().flatten().for_each(|(key, value)| container.set(key.clone(), value.clone()));
+            container
+        };
+        let startup = json!({"exec": {"command": ["test", "-e", "/fairlead-shared/side"]}, "periodSeconds": 1});
+        let init = json!([
+            container("first", "sleep 0.3; echo first >> /fairlead-shared/order", json!({})),
+            container(
+                "side",
+                "echo side >> /fairlead-shared/order; sleep 0.3; touch /fairlead-shared/side; sleep 100",
+                json!({"restartPolicy": "Always", "startupProbe": startup})
+            ),
+            container("second", "test -e /fairlead-shared/side && echo second >> /fairlead-shared/order", json!({})),
+        ]);
+        let main =
+            container("main", "echo main >> /fairlead-shared/order; cat /fairlead-shared/order; sleep 100", json!({}));
+        let spec = json!({"initContainers": init, "volumes": [{"name": "shared", "emptyDir": {}}]});
+        house.pod_of("steps", &[main], json!({"spec": spec})).await;
+        let pod = house.ready("steps").await;
+        assert_eq!(house.says(&pod, "main", "main").await, "first\nside\nsecond\nmain\n");
+        assert_eq!(pod.at("status").list("initContainerStatuses").len(), 3);
+    });
+}
+
+#[test]
+fn a_pod_outlives_its_runner() {
+    in_house("a_pod_outlives_its_runner", |house| async move {
+        let script = "trap 'echo stopped; exit 7' TERM; echo up; while :; do sleep 0.1; done";
+        house.pod("lives", &["sh", "-c", script], json!({})).await;
+        house.pod("leaves", &["sleep", "100"], json!({})).await;
+        let before = house.ready("lives").await;
+        house.ready("leaves").await;
+        house.stop_runner().await;
+        // Deleted by force while nobody looks: the next runner must find it.
+        house.delete("leaves", 0).await;
+        let host = house.start_runner();
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let after = house.ready("lives").await;
+        let id = |pod: &serde_json::Value| pod.at("status").list("containerStatuses")[0].text("containerID").to_owned();
+        assert_eq!(id(&before), id(&after));
+        assert_eq!(addresses(&before), addresses(&after));
+        assert_eq!(host.pods().len(), 1);
+        house.delete("lives", 5).await;
+        let pod = house.until("lives", |pod| {
+            pod.at("status")
+                .list("containerStatuses")
+                .iter()
+                .any(|status| status.at("state").map("terminated").is_some())
+        });
+        let pod = pod.await;
+        let ended = pod.at("status").list("containerStatuses")[0].at("state").at("terminated").clone();
+        assert_eq!(ended.int("exitCode"), 7);
+        house.until_gone("lives").await;
+    });
+}
+
+#[test]
+fn probes_start_containers_again_and_hold_back_readiness() {
+    in_house("probes_start_containers_again_and_hold_back_readiness", |house| async move {
+        let often = |command: &[&str], failures: u32| json!({"exec": {"command": command}, "periodSeconds": 1, "failureThreshold": failures});
+        let container = json!({"livenessProbe": often(&["sh", "-c", "echo I am ill; exit 1"], 1)});
+        house
+            .pod(
+                "ill",
+                &["sleep", "100"],
+                json!({"container": container, "spec": {"terminationGracePeriodSeconds": 0}}),
+            )
+            .await;
+        let again = |pod: &serde_json::Value| {
+            pod.at("status").list("containerStatuses").first().is_some_and(|status| status.int("restartCount") > 0)
+        };
+        house.until("ill", again).await;
+        assert_eq!(house.event("ill", "Unhealthy").await, "Liveness probe failed: I am ill\n");
+        let container = json!({"readinessProbe": often(&["false"], 1)});
+        house.pod("never", &["sleep", "100"], json!({"container": container})).await;
+        let pod = house.until("never", |pod| pod.at("status").text("phase") == "Running").await;
+        assert_eq!(condition(&pod, "Ready"), ("False", "ContainersNotReady"));
+    });
+}
+
+#[test]
+fn a_pod_that_runs_too_long_has_failed() {
+    in_house("a_pod_that_runs_too_long_has_failed", |house| async move {
+        house.pod("late", &["sleep", "100"], json!({"spec": {"activeDeadlineSeconds": 1}})).await;
+        let pod = house.until("late", |pod| pod.at("status").text("phase") == "Failed").await;
+        assert_eq!(pod.at("status").text("reason"), "DeadlineExceeded");
+        house
+            .until("late", |pod| {
+                pod.at("status")
+                    .list("containerStatuses")
+                    .iter()
+                    .all(|status| status.at("state").map("terminated").is_some())
+            })
+            .await;
+    });
+}
+
+#[test]
+fn what_cannot_run_here_says_so() {
+    in_house("what_cannot_run_here_says_so", |house| async move {
+        house.pod("image", &["true"], json!({"container": {"image": "nginx"}})).await;
+        let waits = |reason: &'static str| {
+            move |pod: &serde_json::Value| {
+                let statuses = pod.at("status").list("containerStatuses");
+                statuses.first().is_some_and(|status| status.at("state").at("waiting").text("reason") == reason)
+            }
+        };
+        let pod = house.until("image", waits("ImageNotSupported")).await;
+        assert_eq!(pod.at("status").text("phase"), "Pending");
+        assert!(house.event("image", "Failed").await.contains("\"nginx\""));
+        house.delete("image", 0).await;
+        let volume = json!({"name": "v", "nfs": {"server": "192.0.2.1", "path": "/"}});
+        house.pod("volume", &["true"], json!({"spec": {"volumes": [volume]}})).await;
+        assert!(
+            house.event("volume", "FailedMount").await.contains("volume \"v\" : volumes of type nfs are not supported")
+        );
+        house.pod("root", &["true"], json!({"spec": {"securityContext": {"runAsUser": 0}}})).await;
+        house.until("root", waits("HostPrivilegesNotGranted")).await;
+        assert!(house.event("root", "HostPrivilegesNotGranted").await.contains("hostprivileges.fairlead.dev"));
+    });
+}

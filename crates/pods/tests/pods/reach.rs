@@ -1,0 +1,140 @@
+//! What others can ask of Pods: logs, commands, streams, connections; and that Pods reach each other.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use fairlead_pods::host::{Exit, Refusal, Streams, Target};
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::house::{House, addresses, in_house};
+
+fn target(pod: &str) -> Target {
+    Target { namespace: "default".to_owned(), pod: pod.to_owned(), container: None }
+}
+
+const ALL: Streams = Streams { stdin: true, stdout: true, stderr: true, tty: false };
+
+/// Runs a command with some input: what it said, what it complained of, how it ended.
+async fn exec(house: &House, pod: &str, command: &[&str], input: &str, streams: Streams) -> (String, String, Exit) {
+    let command = command.iter().map(|word| (*word).to_owned()).collect();
+    let mut session = house.host.exec(&target(pod), command, streams).await.unwrap();
+    let mut stdin = session.stdin.take().unwrap();
+    stdin.write_all(input.as_bytes()).await.unwrap();
+    if !streams.tty {
+        stdin.shutdown().await.unwrap();
+        drop(stdin);
+    }
+    let (mut out, mut complaints) = (Vec::new(), Vec::new());
+    let mut stdout = session.stdout.take().unwrap();
+    let said = async {
+        // A terminal ends with an error.
+        let _ = stdout.read_to_end(&mut out).await;
+    };
+    let complained = async {
+        if let Some(mut stderr) = session.stderr.take() {
+            stderr.read_to_end(&mut complaints).await.unwrap();
+        }
+    };
+    let ((), (), exit) = tokio::join!(said, complained, session.exit);
+    (String::from_utf8_lossy(&out).into_owned(), String::from_utf8_lossy(&complaints).into_owned(), exit)
+}
+
+#[test]
+fn commands_run_beside_the_container() {
+    in_house("commands_run_beside_the_container", |house| async move {
+        house.pod("web", &["sleep", "100"], json!({"container": {"env": [{"name": "MINE", "value": "yes"}]}})).await;
+        house.ready("web").await;
+        let script = "cat; echo $MINE; hostname; id -u; ps ax | grep -c '[s]leep 100'; echo bad >&2; exit 4";
+        let (out, complaints, exit) = exec(&house, "web", &["sh", "-c", script], "input\n", ALL).await;
+        assert_eq!(out, "input\nyes\nweb\n65534\n1\n");
+        assert_eq!((complaints.as_str(), exit), ("bad\n", Exit::Code(4)));
+        let tty = Streams { tty: true, stderr: false, ..ALL };
+        let (out, _, exit) =
+            exec(&house, "web", &["sh", "-c", "tty; read x; echo got $x; exit 5"], "typed\n", tty).await;
+        assert!(out.contains("/dev/pts/") && out.contains("got typed"), "{out}");
+        assert_eq!(exit, Exit::Code(5));
+        let (_, complaints, exit) = exec(&house, "web", &["no-such-program"], "", ALL).await;
+        assert_eq!(complaints, "exec: \"no-such-program\": executable file not found in $PATH\n");
+        assert_eq!(exit, Exit::Code(127));
+        let none = house.host.exec(&target("other"), vec!["true".to_owned()], ALL).await;
+        assert!(matches!(none, Err(Refusal::NotFound(_))));
+    });
+}
+
+#[test]
+fn whoever_attaches_hears_and_types() {
+    in_house("whoever_attaches_hears_and_types", |house| async move {
+        let script = "while read line; do echo heard $line; echo also >&2; done; echo over; exit 6";
+        let more = json!({"container": {"stdin": true, "stdinOnce": true}, "spec": {"restartPolicy": "Never"}});
+        house.pod("talk", &["sh", "-c", script], more).await;
+        let pod = house.ready("talk").await;
+        let mut session = house.host.attach(&target("talk"), ALL).await.unwrap();
+        let mut stdin = session.stdin.take().unwrap();
+        stdin.write_all(b"one\n").await.unwrap();
+        let (mut stdout, mut buffer) = (session.stdout.take().unwrap(), [0; 100]);
+        let length = stdout.read(&mut buffer).await.unwrap();
+        assert_eq!(&buffer[..length], b"heard one\n");
+        stdin.shutdown().await.unwrap();
+        drop(stdin);
+        let mut rest = String::new();
+        let (read, exit) = tokio::join!(stdout.read_to_string(&mut rest), session.exit);
+        read.unwrap();
+        assert_eq!((rest.as_str(), exit), ("over\n", Exit::Code(6)));
+        assert!(house.said(&pod, "c", 0).contains("heard one\n"));
+    });
+}
+
+#[test]
+fn logs_of_this_run_and_the_one_before_are_there() {
+    in_house("logs_of_this_run_and_the_one_before_are_there", |house| async move {
+        house.pod("log", &["sh", "-c", "echo hello; sleep 0.3; exit 1"], json!({})).await;
+        house.event("log", "BackOff").await;
+        let now = house.host.logs(&target("log"), false).unwrap();
+        let before = house.host.logs(&target("log"), true).unwrap();
+        assert!(now.ended.is_cancelled() && before.ended.is_cancelled());
+        assert_ne!(now.files, before.files);
+        for logs in [now, before] {
+            let text = std::fs::read_to_string(&logs.files[0]).unwrap();
+            assert!(text.trim_end().ends_with("stdout F hello"), "{text}");
+        }
+    });
+}
+
+#[test]
+fn ports_inside_a_pod_can_be_dialled() {
+    in_house("ports_inside_a_pod_can_be_dialled", |house| async move {
+        let probe = json!({"tcpSocket": {"port": 8000}, "periodSeconds": 1});
+        let serve = ["python3", "-m", "http.server", "8000"];
+        house.pod("web", &serve, json!({"container": {"readinessProbe": probe}})).await;
+        house.ready("web").await;
+        let mut stream = house.host.dial(&target("web"), 8000).await.unwrap();
+        stream.write_all(b"GET / HTTP/1.0\r\n\r\n").await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.0 200 OK"), "{answer}");
+        assert!(matches!(house.host.dial(&target("web"), 8001).await, Err(Refusal::Failed(_))));
+    });
+}
+
+#[test]
+fn pods_reach_each_other_and_see_who_asks() {
+    in_house("pods_reach_each_other_and_see_who_asks", |house| async move {
+        let probe = json!({"tcpSocket": {"port": 8000}, "periodSeconds": 1});
+        let serve = ["python3", "-u", "-m", "http.server", "8000", "--bind", "::"];
+        house.pod("web", &serve, json!({"container": {"readinessProbe": probe}})).await;
+        let web = house.ready("web").await;
+        for (number, ip) in addresses(&web).into_iter().enumerate() {
+            let url = format!("http://{}/", SocketAddr::new(ip, 8000));
+            let script = format!("import urllib.request as u; print(u.urlopen('{url}', timeout=5).status)");
+            let name = format!("ask-{number}");
+            house.pod(&name, &["python3", "-c", &script], json!({"spec": {"restartPolicy": "Never"}})).await;
+            let asked = house.until(&name, |pod| fairlead_api::Look::at(pod, "status")["phase"] == "Succeeded").await;
+            assert_eq!(house.said(&asked, "c", 0), "200\n");
+            let from = &addresses(&asked)[number].to_string();
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            let log = house.said(&web, "c", 0);
+            assert!(log.contains(from.as_str()), "{from} did not ask: {log}");
+        }
+    });
+}
