@@ -28,13 +28,15 @@ pub enum Controller {
     PodGarbageCollector,
     /// Puts Pods on Nodes.
     Scheduler,
+    /// Gives every namespace an account for its Pods.
+    ServiceAccount,
     /// Keeps ServiceCIDRs while addresses of theirs are in use.
     ServiceCidr,
 }
 
 impl Controller {
     /// All there are.
-    pub const ALL: [Controller; 11] = [
+    pub const ALL: [Controller; 12] = [
         Controller::Endpoints,
         Controller::EndpointSlice,
         Controller::EndpointSliceHealth,
@@ -45,6 +47,7 @@ impl Controller {
         Controller::NodeLifecycle,
         Controller::PodGarbageCollector,
         Controller::Scheduler,
+        Controller::ServiceAccount,
         Controller::ServiceCidr,
     ];
 
@@ -61,6 +64,7 @@ impl Controller {
             Controller::NodeLifecycle => ["node-lifecycle-controller", "nodelifecycle"],
             Controller::PodGarbageCollector => ["pod-garbage-collector-controller", "podgc"],
             Controller::Scheduler => ["scheduler", "default-scheduler"],
+            Controller::ServiceAccount => ["serviceaccount-controller", "serviceaccount"],
             Controller::ServiceCidr => ["service-cidr-controller", "servicecidr"],
         }
     }
@@ -70,9 +74,9 @@ impl Controller {
         self.names()[0]
     }
 
-    /// Whether `*` means it too. A cluster that has a scheduler and ranges of its own does not want ours beside them.
+    /// Whether `*` means it too. A cluster whose Pods others run has these from elsewhere, and does not want ours beside them.
     pub fn is_usual(self) -> bool {
-        !matches!(self, Controller::NodeIpam | Controller::Scheduler)
+        !matches!(self, Controller::NodeIpam | Controller::Scheduler | Controller::ServiceAccount)
     }
 
     fn find(name: &str) -> Option<Controller> {
@@ -86,7 +90,7 @@ pub struct Choice(BTreeSet<Controller>);
 
 /// There is no such controller.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("there is no controller {name:?}; there are {}, and * for all but node-ipam-controller and scheduler", Controller::ALL.map(Controller::name).join(", "))]
+#[error("there is no controller {name:?}; there are {}, and * for all but node-ipam-controller, scheduler and serviceaccount-controller", Controller::ALL.map(Controller::name).join(", "))]
 pub struct Unknown {
     /// What was asked for.
     pub name: String,

@@ -13,6 +13,7 @@ mod pod_garbage;
 mod queue;
 mod registrations;
 mod scheduler;
+mod service_account;
 mod service_cidr;
 mod services;
 
@@ -96,6 +97,9 @@ pub async fn run(cluster: Cluster, options: Options, stop: CancellationToken) ->
     }
     if options.choice.has(Controller::Scheduler) {
         tasks.spawn(scheduler::run(cluster.clone(), options.host.clone(), stop.clone()));
+    }
+    if options.choice.has(Controller::ServiceAccount) {
+        tasks.spawn(service_account::run(cluster.clone(), stop.clone()));
     }
     if options.choice.has(Controller::ServiceCidr) {
         tasks.spawn(service_cidr::run(cluster.clone(), options.service_cidr_grace_period, stop.clone()));

@@ -250,7 +250,7 @@ fn resolve(flags: &Flags, role: Role, environment: &Environment) -> anyhow::Resu
         event_ttl: value::duration("event-ttl", flags.event_ttl.as_ref().map_or(EVENT_TTL, |Text(text)| text))?,
         control: control::options(&control::Said {
             controllers: flags.controllers.as_ref(),
-            usual: if role == Role::Up { "*,scheduler,node-ipam-controller" } else { "" },
+            usual: if role == Role::Up { "*,scheduler,node-ipam-controller,serviceaccount-controller" } else { "" },
             max_endpoints_per_slice: flags.max_endpoints_per_slice.as_ref(),
             mirroring_max_endpoints_per_subset: flags.mirroring_max_endpoints_per_subset.as_ref(),
             node_monitor_grace_period: flags.node_monitor_grace_period.as_ref(),

@@ -36,9 +36,10 @@ fn of_a_name_that_stands_twice_the_first_counts() {
 }
 
 #[test]
-fn a_star_leaves_scheduler_and_node_ranges_to_the_cluster_that_has_them() {
-    let both = Choice::parse("*,scheduler,nodeipam").expect("names");
-    assert_eq!(both, Choice::all());
-    let neither = Choice::parse("*").expect("a star");
-    assert!(!neither.has(Controller::Scheduler) && !neither.has(Controller::NodeIpam));
+fn a_star_leaves_what_runs_pods_to_the_cluster_that_has_it() {
+    let all = Choice::parse("*,scheduler,nodeipam,serviceaccount").expect("names");
+    assert_eq!(all, Choice::all());
+    let some = Choice::parse("*").expect("a star");
+    let left = [Controller::Scheduler, Controller::NodeIpam, Controller::ServiceAccount];
+    assert!(left.into_iter().all(|controller| !some.has(controller)), "{some}");
 }
