@@ -20,6 +20,7 @@ fn slice(check: &str, port: u16, addresses: &[&str]) -> Value {
             "annotations": {
                 "fairlead.dev/health-check": check,
                 "fairlead.dev/health-check-interval": "1s",
+                "fairlead.dev/health-check-timeout": "10s",
                 "fairlead.dev/health-check-unhealthy-threshold": "1",
             },
         },

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::house::{A, Register, Thing, eventually, in_house};
 
 /// Looks often, and does not drain for long.
-const QUICK: &str = "--interval 100ms --timeout 1s --unhealthy-threshold 2 --drain 100ms --expires-after 3s";
+const QUICK: &str = "--interval 100ms --timeout 10s --unhealthy-threshold 2 --drain 100ms --expires-after 3s";
 
 #[test]
 fn an_endpoint_is_ready_while_it_answers_and_gone_afterwards() {
