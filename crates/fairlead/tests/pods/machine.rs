@@ -83,11 +83,6 @@ impl Machine {
         self.up = start(&self.namespace, &self.home, &self.flags);
     }
 
-    /// The process of `fairlead up`.
-    pub(crate) fn pid(&self) -> u32 {
-        self.up.id()
-    }
-
     /// Runs `fairlead` on this machine.
     pub(crate) fn fairlead(&self, arguments: &[&str]) -> Said {
         self.run(Command::new(FAIRLEAD).args(arguments), "")

@@ -103,10 +103,10 @@ fn replacing_all_pods_fails_no_request() {
         };
         let clients: Vec<_> = (0..CLIENTS.0 + CLIENTS.1).map(start).collect();
         for round in 1..=rounds {
-            for number in 0..PODS {
-                serve(machine, round, number);
-                machine.fairlead(&["stop", &format!("web-{}-{number}", round - 1)]).fine();
-            }
+            (0..PODS).for_each(|number| serve(machine, round, number));
+            let old: Vec<String> = (0..PODS).map(|number| format!("web-{}-{number}", round - 1)).collect();
+            let old: Vec<&str> = old.iter().map(String::as_str).collect();
+            machine.fairlead(&[&["stop"], old.as_slice()].concat()).fine();
         }
         stop.store(true, Ordering::Relaxed);
         clients.into_iter().flat_map(|client| client.join().unwrap()).collect()

@@ -41,13 +41,14 @@ fn a_service_in_front_of_pods_is_found_by_name() {
     wait_ready(&machine, &["web-1", "web-2"]);
 
     let client = ["run", "--rm", "-i", "--", "curl", "-sS", "-m", "5", "http://my-service/hostname"];
-    let hostname = std::fs::read_to_string("/etc/hostname").unwrap();
-    machine.wait("the Service answers", || machine.fairlead(&client).out == hostname);
+    let is_a_pod = |said: &str| ["web-1\n", "web-2\n"].contains(&said);
+    machine.wait("the Service answers", || is_a_pod(&machine.fairlead(&client).out));
 
     // On the host, which has chosen to ask our resolver.
     let line = "unshare -m sh -c 'echo nameserver 10.96.0.10 > /tmp/resolv.$$; mount --bind /tmp/resolv.$$ /etc/resolv.conf; \
                 rm -f /tmp/resolv.$$; curl -sS -m 5 http://my-service.default.svc.cluster.local/hostname'";
-    assert_eq!(machine.shell(line).fine(), hostname);
+    let said = machine.shell(line).fine();
+    assert!(is_a_pod(&said), "{said}");
 
     // What a Pod sees.
     let exec = |line: &str| machine.fairlead(&["exec", "web-1", "--", "sh", "-c", line]);
