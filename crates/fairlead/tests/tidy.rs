@@ -28,7 +28,7 @@ const TOP: &[&str] = &["fairlead", "testkit"];
 /// Crates that only compute: values in, values out.
 const PURE: &[&str] = &["api", "endpoints", "explain", "plan", "program", "zone"];
 /// What a pure crate may take from outside: formats and arithmetic, no clock, no sockets.
-const PURE_DEPS: &[&str] = &["base64", "bytes", "ipnet", "jiff", "serde", "serde_json", "thiserror"];
+const PURE_DEPS: &[&str] = &["base64", "bytes", "foldhash", "ipnet", "jiff", "serde", "serde_json", "thiserror"];
 /// Names that say nothing about what is inside.
 const EMPTY_NAMES: &[&str] = &["mod", "util", "utils", "helpers", "common", "misc"];
 

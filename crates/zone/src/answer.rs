@@ -12,7 +12,9 @@ mod address;
 mod find;
 mod records;
 
+pub(crate) use address::reverse_address;
 use find::Found;
+pub(crate) use find::undashed;
 
 /// The most aliases that are followed.
 const MAX_ALIASES: usize = 11;

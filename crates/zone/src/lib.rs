@@ -44,6 +44,7 @@ mod options;
 mod question;
 pub mod rtype;
 mod search;
+mod why;
 mod zone;
 
 pub use answer::{Alias, Answer, Records};
@@ -51,4 +52,5 @@ pub use name::{MAX_LABEL, MAX_NAME, Name, NameError};
 pub use options::{DEFAULT_TTL, Options, PodRecords, pointer_name, reverse_zones};
 pub use question::Question;
 pub use search::Searched;
+pub use why::Why;
 pub use zone::{Change, Zone};

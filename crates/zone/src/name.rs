@@ -118,7 +118,7 @@ impl Name {
 }
 
 /// Reads a name without its pointers into a buffer. Returns its length and the place after it in the message.
-pub(crate) fn unpack(message: &[u8], at: usize, out: &mut [u8; MAX_NAME]) -> Result<(usize, usize), NameError> {
+fn unpack(message: &[u8], at: usize, out: &mut [u8; MAX_NAME]) -> Result<(usize, usize), NameError> {
     let (mut at, mut from, mut len, mut end, mut pointers) = (at, at, 0, None, 0);
     loop {
         let size = *message.get(at).ok_or(NameError::Cut)?;

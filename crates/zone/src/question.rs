@@ -1,7 +1,7 @@
 //! What is asked: a name, in lower case and with its labels found, and a type. Lives on the stack; making one allocates
 //! nothing.
 
-use crate::name::{MAX_NAME, Name, NameError, unpack};
+use crate::name::{MAX_LABEL, MAX_NAME, Name, NameError};
 
 /// The most labels a name has: each takes two bytes at least, and the root one.
 const MAX_LABELS: usize = MAX_NAME / 2;
@@ -22,23 +22,38 @@ pub struct Question {
 impl Question {
     /// A question.
     pub fn new(name: &Name, rtype: u16) -> Question {
-        let (question, _) = Question::read(name.wire(), 0, rtype).expect("a name is one in wire form too");
+        let mut question = Question { rtype, ..Question::empty() };
+        question.fill(name.wire(), 0).expect("a name is one in wire form too");
         question
     }
 
-    /// Reads the name of a question at a place of a message. Returns the place after it too.
-    pub(crate) fn read(message: &[u8], at: usize, rtype: u16) -> Result<(Question, usize), NameError> {
-        let mut question = Question { lower: [0; MAX_NAME], len: 0, starts: [0; MAX_LABELS], labels: 0, rtype };
-        let (len, end) = unpack(message, at, &mut question.lower)?;
-        question.len = u8::try_from(len).expect("at most 255");
-        question.lower[..len].make_ascii_lowercase();
-        let mut at = 0;
-        while question.lower[at] != 0 {
-            question.starts[usize::from(question.labels)] = u8::try_from(at).expect("less than 255");
-            question.labels += 1;
-            at += 1 + usize::from(question.lower[at]);
+    /// A question that is to be filled.
+    pub(crate) fn empty() -> Question {
+        Question { lower: [0; MAX_NAME], len: 0, starts: [0; MAX_LABELS], labels: 0, rtype: 0 }
+    }
+
+    /// Reads the name at a place of a message, in which it stands without pointers. Returns the place after it.
+    pub(crate) fn fill(&mut self, message: &[u8], from: usize) -> Result<usize, NameError> {
+        let mut at = from;
+        self.labels = 0;
+        loop {
+            let size = *message.get(at).ok_or(NameError::Cut)?;
+            if size == 0 {
+                break;
+            }
+            if usize::from(size) > MAX_LABEL {
+                return Err(if size >= 0xc0 { NameError::Pointer } else { NameError::LongLabel });
+            }
+            let start = u8::try_from(at - from).map_err(|_| NameError::LongName)?;
+            *self.starts.get_mut(usize::from(self.labels)).ok_or(NameError::LongName)? = start;
+            self.labels += 1;
+            at += 1 + usize::from(size);
         }
-        Ok((question, end))
+        self.len = u8::try_from(at + 1 - from).map_err(|_| NameError::LongName)?;
+        let lower = &mut self.lower[..usize::from(self.len)];
+        lower.copy_from_slice(&message[from..=at]);
+        lower.make_ascii_lowercase();
+        Ok(at + 1)
     }
 
     /// The same name, another type.

@@ -140,7 +140,7 @@ impl Zone {
             remove_sorted(&mut self.pod_addresses, address, &key);
         }
         let pod = pod.filter(|pod| self.options.pods == PodRecords::Verified && self.serves_pod(pod));
-        let Some(address) = pod.and_then(|pod| fairlead_api::ip::parse(&pod.status.pod_ip)) else { return };
+        let Some(address) = pod.and_then(|pod| entry::address(&pod.status.pod_ip)) else { return };
         insert_sorted(&mut self.pod_addresses, address, key.clone());
         self.pods.insert(key, address);
     }
@@ -254,4 +254,4 @@ fn remove_sorted<T: Ord>(table: &mut Table<T>, address: IpAddr, value: &T) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,5 +1,7 @@
 //! Whatever changes came in which order: a zone is the one that would be made of the cluster as it is.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on has failed")]
+
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -196,6 +198,8 @@ proptest! {
         for question in questions() {
             prop_assert_eq!(zone.answer(&question), anew.answer(&question), "{:?}", question);
             prop_assert!(!matches!(anew.answer(&question), Answer::NotOurs | Answer::Refused));
+            let found = matches!(zone.answer(&question), Answer::Records(_) | Answer::Alias(_));
+            prop_assert_eq!(zone.why(&question).is_none(), found, "{:?}", question);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Messages as others see them: any bytes are read without harm, and what we write is read by another's reader as we meant it.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on has failed")]
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
@@ -98,7 +100,7 @@ fn agreed(bytes: &[u8]) -> Message {
     assert_eq!(ours.answer, theirs(answer));
     assert_eq!(ours.authority, theirs(authority));
     assert_eq!(ours.additional, theirs(additional));
-    assert_eq!(ours.rcode, Rcode(u16::from(other.opt_rcode().to_int())));
+    assert_eq!(ours.rcode, Rcode(other.opt_rcode().to_int()));
     assert_eq!(ours.edns.is_some(), other.opt().is_some());
     assert_eq!(ours.is_truncated(), other.header().tc());
     ours
@@ -202,6 +204,8 @@ proptest! {
             Reading::Query(query) => {
                 let outcome = message::reply(&zone, &query, 7, query.limit(), &mut out);
                 prop_assert!(out.len() <= query.limit());
+                prop_assert!(zone.why(&query.question).is_none_or(|why| !why.to_string().is_empty()));
+                let _ = zone.search(&query.question, "default", &[]);
                 prop_assert_eq!(out.is_empty(), matches!(outcome, Outcome::NotOurs | Outcome::Alias(_)));
                 prop_assert!(out.is_empty() || Message::parse(&out).is_ok());
             }

@@ -163,7 +163,7 @@ fn labels_of(wire: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// The address a reverse name is about.
-fn reverse_address(question: &Question) -> Option<IpAddr> {
+pub(crate) fn reverse_address(question: &Question) -> Option<IpAddr> {
     let count = question.label_count();
     let [.., zone, arpa] = labels(question.lower()).collect::<Vec<_>>()[..] else { return None };
     match (zone, arpa, count) {

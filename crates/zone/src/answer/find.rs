@@ -153,7 +153,7 @@ impl PortWanted {
 }
 
 /// The address that a label such as `10-244-1-7` or `fd00--1` spells.
-fn undashed(label: &[u8]) -> Option<IpAddr> {
+pub(crate) fn undashed(label: &[u8]) -> Option<IpAddr> {
     let label = std::str::from_utf8(label).ok()?;
     let is_v4 = label.matches('-').count() == 3 && !label.contains("--");
     let text = label.replace('-', if is_v4 { "." } else { ":" });

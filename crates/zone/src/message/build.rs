@@ -6,6 +6,7 @@ use foldhash::fast::RandomState;
 
 use super::record::Names;
 use super::{AA, CD, Edns, HEADER, MAX_MESSAGE, QR, Query, RA, RD, Rcode, Record, TC, UDP_SIZE};
+use crate::question::Question;
 use crate::rtype;
 
 /// The bytes of an OPT record without options.
@@ -51,7 +52,9 @@ pub struct Builder<'a> {
     rcode: Rcode,
     counts: [u16; 3],
     truncated: bool,
-    /// Where names, in wire form and lower case, stand already.
+    /// The name in the question.
+    asked: Question,
+    /// Where names stand already, in wire form. Case counts, so that a name comes out as it was put in.
     places: HashMap<Box<[u8]>, u16, RandomState>,
 }
 
@@ -62,8 +65,10 @@ impl<'a> Builder<'a> {
         begin(query, head, out);
         let limit = limit.min(MAX_MESSAGE).saturating_sub(if edns.is_some() { OPT_LEN } else { 0 });
         let (rcode, truncated) = (head.rcode, head.truncated);
-        let mut builder = Builder { out, limit, edns, rcode, counts: [0; 3], truncated, places: HashMap::default() };
-        builder.note_names(query.question.lower(), HEADER);
+        let (asked, counts, places) = (query.question, [0; 3], HashMap::default());
+        let mut builder = Builder { out, limit, edns, rcode, counts, truncated, asked, places };
+        let name = &query.question_bytes()[..asked.lower().len()];
+        builder.note_labels(name, name.len() - 1, HEADER);
         builder
     }
 
@@ -103,7 +108,7 @@ impl<'a> Builder<'a> {
             return;
         }
         let start = self.out.len();
-        self.name(record.name.wire(), true);
+        self.owner(record);
         for number in [record.rtype, record.class, (record.ttl >> 16) as u16, record.ttl as u16, 0] {
             self.out.extend_from_slice(&number.to_be_bytes());
         }
@@ -136,40 +141,42 @@ impl<'a> Builder<'a> {
         self.out.extend_from_slice(rest);
     }
 
-    /// Writes a name; its end as a pointer, if it stands somewhere already.
-    fn name(&mut self, wire: &[u8], compress: bool) {
-        let lower = wire.to_ascii_lowercase();
-        let mut at = 0;
-        while compress && lower[at] != 0 {
-            if let Some(place) = self.places.get(&lower[at..]) {
-                let pointer = (0xc000 | place).to_be_bytes();
-                let start = self.out.len();
-                self.out.extend_from_slice(&wire[..at]);
-                self.out.extend_from_slice(&pointer);
-                self.note_labels(&lower, at, start);
-                return;
-            }
-            at += 1 + usize::from(lower[at]);
+    /// Most records are of the name in the question, whose case is the client's.
+    fn owner(&mut self, record: &Record) {
+        let wire = record.name.wire();
+        if wire.len() > 1 && wire.eq_ignore_ascii_case(self.asked.lower()) {
+            self.out.extend_from_slice(&[0xc0, HEADER as u8]);
+        } else {
+            self.name(wire, true);
         }
-        let start = self.out.len();
-        self.out.extend_from_slice(wire);
-        self.note_names(&lower, start);
     }
 
-    fn note_names(&mut self, lower: &[u8], start: usize) {
-        self.note_labels(lower, lower.len() - 1, start);
+    /// Writes a name; its end as a pointer, if it stands somewhere already.
+    fn name(&mut self, wire: &[u8], compress: bool) {
+        let (start, mut at) = (self.out.len(), 0);
+        while wire[at] != 0 {
+            if let Some(place) = self.places.get(&wire[at..]).filter(|_| compress) {
+                let pointer = (0xc000 | place).to_be_bytes();
+                self.out.extend_from_slice(&wire[..at]);
+                self.out.extend_from_slice(&pointer);
+                return self.note_labels(wire, at, start);
+            }
+            at += 1 + usize::from(wire[at]);
+        }
+        self.out.extend_from_slice(wire);
+        self.note_labels(wire, at, start);
     }
 
     /// Remembers where the first labels of a name, up to a place in it, were written.
-    fn note_labels(&mut self, lower: &[u8], until: usize, start: usize) {
+    fn note_labels(&mut self, wire: &[u8], until: usize, start: usize) {
         let mut at = 0;
         while at < until && start + at <= MAX_POINTER {
             let place = u16::try_from(start + at).expect("a pointer has 14 bits");
-            if self.places.contains_key(&lower[at..]) {
+            if self.places.contains_key(&wire[at..]) {
                 return;
             }
-            self.places.insert(lower[at..].into(), place);
-            at += 1 + usize::from(lower[at]);
+            self.places.insert(wire[at..].into(), place);
+            at += 1 + usize::from(wire[at]);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::build::push_opt;
 use super::{CD, HEADER, MIN_LIMIT, OPCODE, QR, RD, Rcode, TC, UDP_SIZE, number_at};
-use crate::name::{MAX_NAME, Name, unpack};
+use crate::name::Name;
 use crate::question::Question;
 use crate::rtype;
 
@@ -11,6 +11,10 @@ const MAX_COUNTS: [u16; 3] = [1, 1, 2];
 
 /// What came in.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it lives on the stack for one query; a box would be an allocation for each"
+)]
 pub enum Reading<'m> {
     /// A query.
     Query(Query<'m>),
@@ -90,6 +94,15 @@ impl<'m> Query<'m> {
         Name::from_wire(wire).expect("it was read as one")
     }
 
+    /// Fills the question; none if it cannot be read.
+    fn read_question(&mut self) -> Option<()> {
+        let end = self.question.fill(self.message, HEADER).ok()?;
+        self.question.rtype = number_at(self.message, end)?;
+        self.class = number_at(self.message, end + 2)?;
+        self.question_end = end + 4;
+        Some(())
+    }
+
     /// How many bytes the client takes over UDP.
     pub fn limit(&self) -> usize {
         self.edns.map_or(MIN_LIMIT, |edns| usize::from(edns.size).max(MIN_LIMIT))
@@ -133,7 +146,11 @@ pub fn read(message: &[u8]) -> Reading<'_> {
     if number(2) != 1 || counts.iter().zip(MAX_COUNTS).any(|(count, most)| *count > most) {
         return rejected(Rcode::FORM_ERR);
     }
-    let Some(mut query) = read_question(message) else { return rejected(Rcode::FORM_ERR) };
+    // Filled where it is: it is large, and this is done for every query.
+    let mut query = Query { message, question_end: HEADER, question: Question::empty(), class: 0, edns: None };
+    if query.read_question().is_none() {
+        return rejected(Rcode::FORM_ERR);
+    }
     match read_edns(message, query.question_end, counts) {
         None => rejected(Rcode::FORM_ERR),
         Some(Some((_, version))) if version != 0 => {
@@ -146,15 +163,6 @@ pub fn read(message: &[u8]) -> Reading<'_> {
     }
 }
 
-fn read_question(message: &[u8]) -> Option<Query<'_>> {
-    let (mut question, end) = Question::read(message, HEADER, 0).ok()?;
-    // There is nothing before it that a pointer could lead to.
-    let is_plain = end == HEADER + question.lower().len();
-    question.rtype = number_at(message, end).filter(|_| is_plain)?;
-    let class = number_at(message, end + 2)?;
-    Some(Query { message, question_end: end + 4, question, class, edns: None })
-}
-
 /// Looks for an OPT record among what follows the question. The outer value is absent if that cannot be read.
 #[expect(clippy::option_option, reason = "malformed, absent and present are three things")]
 fn read_edns(message: &[u8], at: usize, counts: [u16; 3]) -> Option<Option<(Edns, u8)>> {
@@ -162,7 +170,7 @@ fn read_edns(message: &[u8], at: usize, counts: [u16; 3]) -> Option<Option<(Edns
     for (section, count) in counts.into_iter().enumerate() {
         for _ in 0..count {
             let start = at;
-            let (_, end) = unpack(message, at, &mut [0; MAX_NAME]).ok()?;
+            let end = name_end(message, at)?;
             let rdlen = usize::from(number_at(message, end + 8)?);
             let rdata = message.get(end + 10..end + 10 + rdlen)?;
             at = end + 10 + rdlen;
@@ -178,6 +186,19 @@ fn read_edns(message: &[u8], at: usize, counts: [u16; 3]) -> Option<Option<(Edns
         }
     }
     Some(found)
+}
+
+/// The place after a name. Where its pointers lead is not looked at: nothing is done with it.
+fn name_end(message: &[u8], at: usize) -> Option<usize> {
+    let mut at = at;
+    loop {
+        match *message.get(at)? {
+            0 => return Some(at + 1),
+            len @ 1..=63 => at += 1 + usize::from(len),
+            192.. => return Some(at + 2),
+            _ => return None,
+        }
+    }
 }
 
 fn are_options(rdata: &[u8]) -> bool {

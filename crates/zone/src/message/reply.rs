@@ -66,8 +66,8 @@ fn write_records(query: &Query<'_>, records: &Records<'_>, turn: u32, limit: usi
     begin(query, OURS, out);
     let mut addresses = Addresses::new(query, records.ttl, limit, out);
     match &records.data {
-        Data::V4(list) => in_turn(list, turn, |ip| addresses.push(&ip.octets())),
-        Data::V6(list) => in_turn(list, turn, |ip| addresses.push(&ip.octets())),
+        Data::V4(list) => in_turn(list, turn, |ip| addresses.push(ip.octets())),
+        Data::V6(list) => in_turn(list, turn, |ip| addresses.push(ip.octets())),
         Data::One(ip) => drop(addresses.push_ip(*ip)),
         Data::Members(members) => push_members(members, turn, &mut addresses),
         Data::Made(_) => {}
@@ -81,14 +81,13 @@ fn in_turn<T>(list: &[T], turn: u32, mut push: impl FnMut(&T) -> bool) {
     let _ = after.iter().chain(before).all(&mut push);
 }
 
-/// Endpoints of one name are few, so two of one address are found by looking back.
+/// Endpoints are sorted by address, so two of one address stand beside each other.
 fn push_members(members: &[Member], turn: u32, addresses: &mut Addresses<'_>) {
-    let rtype = addresses.rtype;
-    let (before, after) = members.split_at(turn as usize % members.len().max(1));
-    let in_order = || after.iter().chain(before).filter(|member| member.is_of_type(rtype));
-    for (place, member) in in_order().enumerate() {
-        let again = in_order().take(place).any(|other| other.address == member.address);
-        if !again && !addresses.push_ip(member.address) {
+    let first = turn as usize % members.len().max(1);
+    for place in (first..members.len()).chain(0..first) {
+        let member = &members[place];
+        let again = place > 0 && members[place - 1].address == member.address;
+        if !again && member.is_of_type(addresses.rtype) && !addresses.push_ip(member.address) {
             return;
         }
     }
@@ -99,7 +98,8 @@ struct Addresses<'a> {
     out: &'a mut Vec<u8>,
     limit: usize,
     rtype: u16,
-    head: [u8; 10],
+    /// All of a record but its address.
+    head: [u8; 12],
     count: u16,
     truncated: bool,
     edns: Option<Edns>,
@@ -110,28 +110,28 @@ impl<'a> Addresses<'a> {
         let rtype = query.question.rtype;
         let [a, b, c, d] = ttl.to_be_bytes();
         // The owner is a pointer to the question; the class is that of the Internet.
-        let head = [0xc0, HEADER as u8, 0, rtype as u8, 0, 1, a, b, c, d];
+        let len = if rtype == rtype::A { 4 } else { 16 };
+        let head = [0xc0, HEADER as u8, 0, rtype as u8, 0, 1, a, b, c, d, 0, len];
         let limit = limit.min(super::MAX_MESSAGE).saturating_sub(if query.edns.is_some() { OPT_LEN } else { 0 });
         Addresses { out, limit, rtype, head, count: 0, truncated: false, edns: query.edns }
     }
 
     /// Adds one. Returns whether it fit.
-    fn push(&mut self, octets: &[u8]) -> bool {
-        if self.out.len() + self.head.len() + 2 + octets.len() > self.limit {
+    fn push<const N: usize>(&mut self, octets: [u8; N]) -> bool {
+        if self.out.len() + self.head.len() + N > self.limit {
             self.truncated = true;
             return false;
         }
         self.out.extend_from_slice(&self.head);
-        self.out.extend_from_slice(&[0, octets.len() as u8]);
-        self.out.extend_from_slice(octets);
+        self.out.extend_from_slice(&octets);
         self.count += 1;
         true
     }
 
     fn push_ip(&mut self, address: IpAddr) -> bool {
         match address {
-            IpAddr::V4(ip) => self.push(&ip.octets()),
-            IpAddr::V6(ip) => self.push(&ip.octets()),
+            IpAddr::V4(ip) => self.push(ip.octets()),
+            IpAddr::V6(ip) => self.push(ip.octets()),
         }
     }
 

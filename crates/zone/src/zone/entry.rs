@@ -50,7 +50,7 @@ impl Form {
         if texts.first().is_some_and(|first| first == "None") {
             return Form::Headless;
         }
-        let addresses = texts.iter().filter_map(|text| ip::parse(text)).collect();
+        let addresses = texts.iter().filter_map(|text| address(text)).collect();
         Form::ClusterIp { addresses, ports: ports(&spec.ports) }
     }
 
@@ -142,11 +142,16 @@ impl Member {
     }
 }
 
+/// An address as it is kept: one of IPv4 that is written as one of IPv6 is one of IPv4.
+pub(crate) fn address(text: &str) -> Option<IpAddr> {
+    ip::parse(text).map(|ip| ip.to_canonical())
+}
+
 /// Addresses by family, each once.
 pub(crate) fn split(addresses: impl Iterator<Item = IpAddr>) -> (Vec<Ipv4Addr>, Vec<Ipv6Addr>) {
     let (mut v4, mut v6) = (Vec::new(), Vec::new());
     for address in addresses {
-        match address.to_canonical() {
+        match address {
             IpAddr::V4(ip) => v4.push(ip),
             IpAddr::V6(ip) => v6.push(ip),
         }

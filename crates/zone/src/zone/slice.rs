@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use fairlead_api::ip;
 use fairlead_api::view::{self, AddressType, EndpointSlice, Protocol};
 
+use super::entry::address;
 use crate::name::{MAX_LABEL, Name};
 
 /// A port that SRV records speak of.
@@ -66,7 +66,7 @@ pub(crate) fn read(name: &str, slice: &EndpointSlice, pod_names: bool) -> Endpoi
         for text in &endpoint.addresses {
             if slice.address_type == AddressType::Fqdn {
                 endpoints.names.extend(text.parse::<Name>().ok());
-            } else if let Some(address) = ip::parse(text) {
+            } else if let Some(address) = address(text) {
                 let host = host(endpoint, text, pod_names);
                 endpoints.members.push(Member { host, address, zone: zone.clone(), slice: head.clone() });
             }

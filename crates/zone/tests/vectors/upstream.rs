@@ -8,8 +8,11 @@ use serde_json::Value;
 
 use crate::text;
 
+/// The data of records by type.
+type Node = HashMap<u16, Vec<Box<[u8]>>>;
+
 pub(crate) struct Upstream {
-    records: HashMap<Name, HashMap<u16, Vec<Box<[u8]>>>>,
+    records: HashMap<Name, Node>,
     rcodes: HashMap<Name, Rcode>,
     soa: Record,
 }
@@ -23,7 +26,7 @@ pub(crate) struct Reply {
 
 impl Upstream {
     pub(crate) fn new(data: &Value) -> Upstream {
-        let mut records: HashMap<Name, HashMap<u16, Vec<Box<[u8]>>>> = HashMap::new();
+        let mut records: HashMap<Name, Node> = HashMap::new();
         for (name, types) in data["records"].as_object().unwrap() {
             for (rtype, list) in types.as_object().unwrap() {
                 let list = list.as_array().unwrap().iter().map(|text| text::to_rdata(rtype, text.as_str().unwrap()));
