@@ -120,7 +120,7 @@ impl Server {
         let (mut routers, mut opened) = (BTreeMap::new(), BTreeMap::new());
         let sockets = build::sockets(settings);
         for (address, zones) in &blocks.places {
-            let server = build::label(settings, *address);
+            let server = build::label(*address);
             let router = Arc::new(Router::new(&server, zones.iter().cloned(), &self.metrics, &self.logger));
             if !self.listeners.contains_key(address) {
                 match Listener::open(*address, sockets, router.clone()) {
