@@ -58,9 +58,9 @@ pub(crate) fn blocks(
         let known = wanted.map(&mut names).transpose()?;
         let port = server.keys.first().map_or(53, |key| key.port);
         let first = addresses.first().map(|address| SocketAddr::new(*address, port));
-        let label = first.map_or_else(String::new, |first| label(settings, first));
+        let label = first.map_or_else(String::new, |first| label(first));
         let chain = Arc::new(chain(server, label, known.clone(), metrics)?);
-        blocks.names.extend(known);
+        blocks.names.extend(known.filter(|known| !blocks.names.iter().any(|names| Arc::ptr_eq(names, known))));
         blocks.hosts.extend(chain.hosts.clone());
         blocks.loops.extend(chain.looping.clone().zip(first));
         for key in &server.keys {
@@ -71,13 +71,11 @@ pub(crate) fn blocks(
         }
         blocks.chains.push(chain);
     }
-    blocks.names.sort_by_key(|names| Arc::as_ptr(names).addr());
-    blocks.names.dedup_by(|one, other| Arc::ptr_eq(one, other));
     Ok(blocks)
 }
 
 /// As metrics name a server: `dns://:53`, or with its address if it has one of its own.
-pub(crate) fn label(_: &Settings, address: SocketAddr) -> String {
+pub(crate) fn label(address: SocketAddr) -> String {
     match address.ip() {
         ip if ip.is_unspecified() => format!("dns://:{}", address.port()),
         _ => format!("dns://{address}"),

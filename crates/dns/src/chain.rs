@@ -15,7 +15,7 @@ use crate::forward::{Asked, Forward};
 use crate::hosts::{self, Hosts};
 use crate::log::{Logger, Told};
 use crate::looping::Looping;
-use crate::names::Names;
+use crate::names::{Held, Names};
 use crate::router::{Came, Router};
 use crate::settings::{Errors, Plugins, Search};
 use crate::{rewrite, template, words};
@@ -83,7 +83,14 @@ impl Chain {
     }
 
     /// Answers what needs nobody else.
-    pub(crate) fn quick(&self, query: &Query<'_>, came: &Came<'_>, turn: u32, out: &mut Vec<u8>) -> Quick {
+    pub(crate) fn quick<'a>(
+        &'a self,
+        query: &Query<'_>,
+        came: &Came<'_>,
+        turn: u32,
+        held: &mut Held<'a>,
+        out: &mut Vec<u8>,
+    ) -> Quick {
         if self.is_slow() {
             return Quick::Later;
         }
@@ -93,7 +100,7 @@ impl Chain {
             return Quick::Later;
         }
         if let Some(names) = &self.names {
-            match self.of_names(names, query, came, turn, out) {
+            match self.of_names(names, query, (came, turn), held, out) {
                 Some(quick) => return quick,
                 None => out.clear(),
             }
@@ -102,12 +109,12 @@ impl Chain {
     }
 
     /// What the cluster's names answer; `None`: others are to be asked.
-    fn of_names(
-        &self,
-        names: &Names,
+    fn of_names<'a>(
+        &'a self,
+        names: &'a Names,
         query: &Query<'_>,
-        came: &Came<'_>,
-        turn: u32,
+        (came, turn): (&Came<'_>, u32),
+        held: &mut Held<'a>,
         out: &mut Vec<u8>,
     ) -> Option<Quick> {
         let limit = came.transport.limit(query);
@@ -121,18 +128,18 @@ impl Chain {
         }
         let turn = if self.is_balanced() { turn } else { 0 };
         let namespace = self.plugins.autopath.as_ref().and_then(|_| names.namespace(came.from.ip()));
-        let zone = names.zone();
+        let zone = held.zone(names);
         if let Some(namespace) = namespace {
             match zone.search(&query.question, &namespace, &self.search) {
                 Searched::NotFirst => {}
                 Searched::Elsewhere(_) => return Some(Quick::Later),
                 Searched::Answer(answer) => {
-                    message::write_answer(&zone, query, &answer, turn, limit, out);
+                    message::write_answer(zone, query, &answer, turn, limit, out);
                     return Some(if out.is_empty() { Quick::Later } else { Quick::Answered("kubernetes") });
                 }
             }
         }
-        match message::reply(&zone, query, turn, limit, out) {
+        match message::reply(zone, query, turn, limit, out) {
             Outcome::Answered => Some(Quick::Answered("kubernetes")),
             Outcome::NameError(zone) => {
                 let through = names.wanted.settings.fallthrough.through_in(zone, || query.question.name());

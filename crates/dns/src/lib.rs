@@ -24,6 +24,7 @@ mod router;
 mod server;
 pub mod settings;
 mod status;
+mod taken;
 mod tcp;
 pub mod template;
 mod udp;

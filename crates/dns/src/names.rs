@@ -30,6 +30,24 @@ pub(crate) struct Wanted {
     pub(crate) search: bool,
 }
 
+/// Names that are read for a whole batch of questions: changes wait until it is over, and the lock is taken once.
+#[derive(Debug, Default)]
+pub(crate) struct Held<'a> {
+    zone: Option<(&'a Names, RwLockReadGuard<'a, Zone>)>,
+}
+
+impl<'a> Held<'a> {
+    /// The names as they are now. Those of another plugin are let go of.
+    pub(crate) fn zone(&mut self, names: &'a Names) -> &Zone {
+        // The old lock must be free before another is taken: it could be the same one.
+        if !self.zone.as_ref().is_some_and(|(held, _)| std::ptr::eq(*held, names)) {
+            self.zone = None;
+        }
+        let (_, zone) = self.zone.get_or_insert_with(|| (names, names.zone()));
+        zone
+    }
+}
+
 /// The names.
 #[derive(Debug)]
 pub(crate) struct Names {

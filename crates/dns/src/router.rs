@@ -1,16 +1,19 @@
 //! Which server block is asked, and what is told about the answer. One router serves one address.
 
 use std::net::SocketAddr;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
 use fairlead_zone::Name;
 use fairlead_zone::message::{Query, Rcode, Reading, read};
+use futures_util::FutureExt;
 
 use crate::ask::{Ask, Reply, Transport};
 use crate::chain::{Chain, Quick};
 use crate::log::{Logger, Told};
 use crate::metrics::{Counts, Metrics, Seen};
+use crate::names::Held;
 
 /// The server blocks of an address.
 #[derive(Debug)]
@@ -74,7 +77,7 @@ impl Router {
     }
 
     /// Answers what can be answered without asking anybody.
-    pub(crate) fn now(&self, came: &Came<'_>, turn: u32, out: &mut Vec<u8>) -> Now {
+    pub(crate) fn now<'a>(&'a self, came: &Came<'_>, turn: u32, held: &mut Held<'a>, out: &mut Vec<u8>) -> Now {
         out.clear();
         let query = match read(came.bytes) {
             Reading::Query(query) => query,
@@ -89,7 +92,7 @@ impl Router {
             self.dropped.seen(&seen(came, &query, "", out));
             return Now::Answered;
         };
-        match served.chain.quick(&query, came, turn, out) {
+        match served.chain.quick(&query, came, turn, held, out) {
             Quick::Answered(plugin) => {
                 if let Some(counts) = &served.counts {
                     counts.seen(&seen(came, &query, plugin, out));
@@ -102,6 +105,14 @@ impl Router {
 
     /// Answers a query, whoever must be asked.
     pub(crate) async fn later(&self, came: &Came<'_>, turn: u32, out: &mut Vec<u8>) {
+        // A defect answers one question wrong, and is counted.
+        if AssertUnwindSafe(self.asked(came, turn, out)).catch_unwind().await.is_err() {
+            self.metrics.panicked();
+            self.refuse(came, out);
+        }
+    }
+
+    async fn asked(&self, came: &Came<'_>, turn: u32, out: &mut Vec<u8>) {
         let Reading::Query(query) = read(came.bytes) else { return };
         let Some(served) = self.served(query.question.lower()) else { return };
         let ask = Ask::of(&query, came.from.ip(), came.transport);

@@ -19,6 +19,7 @@ use crate::names::{Names, Wanted, follow};
 use crate::router::Router;
 use crate::settings::{Reload, Settings};
 use crate::status::{Pages, Status};
+use crate::taken::Taken;
 
 /// Questions that wait for others at the same time. Each takes a few kilobytes.
 const WAITING: usize = 10_000;
@@ -26,6 +27,7 @@ const WAITING: usize = 10_000;
 /// Serves names with these settings until told to stop.
 pub async fn run(cluster: Option<Cluster>, settings: Settings, stop: CancellationToken) -> Result<(), Error> {
     let mut server = Server::new(cluster)?;
+    let _taken = settings.take.then(|| Taken::new(&settings.listen)).transpose()?;
     server.apply(settings).await?;
     server.serve(None, stop).await
 }
@@ -83,6 +85,9 @@ impl Server {
         let mut fresh = Vec::new();
         let blocks = build::blocks(&settings, &self.metrics, |wanted| self.names_of(wanted, &mut fresh))?;
         let (routers, opened) = self.open(&settings, &blocks)?;
+        // Who asks whether we are ready is told from the beginning.
+        self.status.watch(blocks.names.clone(), &settings);
+        self.pages.serve(&self.status, &settings);
         // What is new is waited for a little: an answer is better than a failure.
         for followed in &fresh {
             followed.names.wait(followed.names.wanted.settings.startup_timeout).await;
@@ -115,7 +120,7 @@ impl Server {
         let (mut routers, mut opened) = (BTreeMap::new(), BTreeMap::new());
         let sockets = build::sockets(settings);
         for (address, zones) in &blocks.places {
-            let server = build::label(settings, *address);
+            let server = build::label(*address);
             let router = Arc::new(Router::new(&server, zones.iter().cloned(), &self.metrics, &self.logger));
             if !self.listeners.contains_key(address) {
                 match Listener::open(*address, sockets, router.clone()) {
@@ -154,8 +159,6 @@ impl Server {
         }
         self.names.extend(fresh);
         self.names.retain(|followed| blocks.names.iter().any(|names| Arc::ptr_eq(names, &followed.names)));
-        self.status.watch(blocks.names.clone(), &settings);
-        self.pages.serve(&self.status, &settings);
         self.metrics.look_at(blocks.caches(), blocks.names.iter().map(Arc::downgrade).collect());
         self.start_tasks(&blocks);
         self.settings = settings;

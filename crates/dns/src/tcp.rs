@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ask::Transport;
 use crate::listen::Place;
+use crate::names::Held;
 use crate::router::{Came, Now};
 
 /// Connections of one address at a time.
@@ -114,7 +115,8 @@ async fn answer(
     room: &Arc<Semaphore>,
 ) -> Option<()> {
     let (router, mut out, turn) = (place.router(), Vec::new(), fastrand::u32(..));
-    match router.now(&asked.came(), turn, &mut out) {
+    let now = router.now(&asked.came(), turn, &mut Held::default(), &mut out);
+    match now {
         Now::Answered => return answers.send(framed(&out)).await.ok(),
         // Who sends what is no question has nothing to say.
         Now::Ignored => return None,

@@ -13,6 +13,7 @@ use tokio::sync::Semaphore;
 
 use crate::ask::Transport;
 use crate::listen::Place;
+use crate::names::Held;
 use crate::router::{Came, Now, Router};
 
 /// A thread that answers datagrams.
@@ -37,25 +38,41 @@ impl Worker {
                 std::thread::yield_now();
                 continue;
             }
-            let at = Instant::now();
-            let mut router = None;
-            for (bytes, peer) in inbox.iter() {
-                let router = router.get_or_insert_with(|| self.place.router());
-                turn = turn.wrapping_add(1);
-                let local = SocketAddr::new(peer.to.unwrap_or(self.place.address.ip()), self.place.address.port());
-                let came = Came { bytes, from: peer.from, local, transport: Transport::Udp, at };
-                if self.answer(router, &came, peer, turn, &mut reply) {
-                    outbox.push(peer, &reply);
-                }
-            }
+            self.answer_all(&inbox, &mut outbox, &mut reply, &mut turn);
             outbox.send(&self.socket);
         }
     }
 
-    /// Answers one; whether there is something to send now.
-    fn answer(&self, router: &Arc<Router>, came: &Came<'_>, peer: Peer, turn: u32, reply: &mut Vec<u8>) -> bool {
-        // A defect answers one question wrong, and must not end the others.
-        let now = catch_unwind(AssertUnwindSafe(|| router.now(came, turn, reply)));
+    /// Answers what came in one batch.
+    fn answer_all(&self, inbox: &Inbox, outbox: &mut Outbox, reply: &mut Vec<u8>, turn: &mut u32) {
+        let mut arrived = inbox.iter().peekable();
+        if arrived.peek().is_none() {
+            return;
+        }
+        let (at, router) = (Instant::now(), self.place.router());
+        let mut held = Held::default();
+        for (bytes, peer) in arrived {
+            *turn = turn.wrapping_add(1);
+            let local = SocketAddr::new(peer.to.unwrap_or(self.place.address.ip()), self.place.address.port());
+            let came = Came { bytes, from: peer.from, local, transport: Transport::Udp, at };
+            // A defect answers one question wrong, and must not end the others.
+            let now = catch_unwind(AssertUnwindSafe(|| router.now(&came, *turn, &mut held, reply)));
+            if self.settle(now, &router, &came, peer, *turn, reply) && !reply.is_empty() {
+                outbox.push(peer, reply);
+            }
+        }
+    }
+
+    /// Does what is to be done about a question; whether there is something to send now.
+    fn settle(
+        &self,
+        now: std::thread::Result<Now>,
+        router: &Arc<Router>,
+        came: &Came<'_>,
+        peer: Peer,
+        turn: u32,
+        reply: &mut Vec<u8>,
+    ) -> bool {
         match now {
             Ok(Now::Answered) => true,
             Ok(Now::Ignored) => false,
@@ -81,7 +98,8 @@ impl Worker {
             let mut out = Vec::new();
             let came = Came { bytes: &bytes, from, local, transport, at };
             router.later(&came, turn, &mut out).await;
-            if let Err(error) = datagrams::send(&socket, peer, &out) {
+            let sent = if out.is_empty() { Ok(()) } else { datagrams::send(&socket, peer, &out) };
+            if let Err(error) = sent {
                 tracing::debug!(%error, "sending an answer");
             }
             drop(place);

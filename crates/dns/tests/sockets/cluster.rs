@@ -7,10 +7,13 @@ use bytes::Bytes;
 use fairlead_api::Failure;
 use fairlead_api::source::{Event, Key, Later, List, Object, Selection, Source, Watch};
 use fairlead_cluster::Cluster;
+use fairlead_dns::Settings;
+use fairlead_kernel::link::Links;
 use http::{Request, Response};
 use http_body_util::Full;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
 
 use super::lab::{SERVER, Server, Upstream, ask, ask_within, in_network, one, short, until};
 
@@ -107,6 +110,7 @@ const COREFILE: &str = ".:1053 {
 }";
 
 fn page(server: &Server, port: u16, path: &str) -> (u16, String) {
+    until("the page is served", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
     let (status, _, body) = server.block_on(fairlead_testkit::http::get(([127, 0, 0, 1], port).into(), path));
     (status, body)
 }
@@ -180,6 +184,32 @@ fn what_is_known_is_kept_while_the_api_is_away_and_its_age_is_told() {
         until("it is up to date", || age() == 0.0);
         let answer = ask_within(SERVER, "7.0.96.10.in-addr.arpa", 12, Duration::from_secs(5)).expect("an answer");
         assert_eq!(answer.answer[0].target().expect("a name").to_string(), format!("{web}."));
+    });
+}
+
+#[test]
+fn a_cluster_ip_nobody_has_is_taken_and_given_back() {
+    in_network("a_cluster_ip_nobody_has_is_taken_and_given_back", || {
+        let fake = Fake::new(true);
+        fake.service("web", "10.96.0.7");
+        let domain = "cluster.local".parse().expect("a name");
+        let listen = vec!["10.96.0.10".parse().expect("an address"), "fd00:96::a".parse().expect("an address")];
+        let settings = Settings { take: true, ..Settings::cluster(domain, listen, &[]) };
+        let (runtime, stop) = (tokio::runtime::Runtime::new().expect("threads"), CancellationToken::new());
+        let running = runtime.spawn(fairlead_dns::run(Some(fake.cluster()), settings, stop.clone()));
+        for server in ["10.96.0.10:53", "[fd00:96::a]:53"] {
+            let ask = || ask_within(server, "web.default.svc.cluster.local", 1, Duration::from_millis(200));
+            until("it answers", || {
+                assert!(!running.is_finished(), "{:?}", ask());
+                ask().is_some_and(|answer| short(&answer) == (0, vec![7]))
+            });
+        }
+        let missing = ask_within("10.96.0.10:53", "8.0.96.10.in-addr.arpa", 12, Duration::from_secs(5));
+        assert_eq!(missing.map(|answer| answer.rcode.0), Some(3), "without upstreams that is certain");
+        stop.cancel();
+        runtime.block_on(running).expect("no defect").expect("a good end");
+        let left = Links::open().expect("netlink").all_addresses().expect("netlink");
+        assert!(left.iter().all(|(_, prefix)| prefix.address.is_loopback()), "{left:?}");
     });
 }
 

@@ -1,11 +1,12 @@
 //! A million packets of nonsense, half-sense and good questions: no end, no hang, and no memory.
 
 use std::net::UdpSocket;
+use std::time::Duration;
 
 use fairlead_testkit::full;
 use fairlead_zone::message;
 
-use super::lab::{SERVER, Server, Upstream, ask, in_network, one, short};
+use super::lab::{SERVER, Server, Upstream, ask, ask_within, in_network, one, short, until};
 
 /// Memory may grow by so much: buffers of sockets, a full cache, the run time's own.
 const GROWTH: u64 = 64 << 20;
@@ -30,7 +31,9 @@ fn random_packets_cost_bounded_memory_and_no_answer() {
                 std::thread::yield_now();
             }
         }
-        assert_eq!(short(&ask("one.example")), (0, vec![1]), "it still answers");
+        // A datagram may be lost while queues are full.
+        let again = || ask_within(SERVER, "one.example", 1, Duration::from_millis(500));
+        until("it still answers", || again().is_some_and(|answer| short(&answer) == (0, vec![1])));
         let growth = memory().saturating_sub(before);
         println!("{packets} packets, memory grew by {} kB", growth >> 10);
         assert!(growth < GROWTH, "{growth}");

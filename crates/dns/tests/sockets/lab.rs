@@ -186,7 +186,7 @@ pub(crate) fn ask_within(server: &str, name: &str, rtype: u16, limit: Duration) 
     let server: SocketAddr = server.parse().expect("an address");
     let any: SocketAddr = if server.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0_u16; 8], 0).into() };
     let socket = UdpSocket::bind(any).expect("a port");
-    socket.connect(server).expect("an address");
+    socket.connect(server).ok()?;
     socket.set_read_timeout(Some(limit)).expect("a socket");
     let question = message::query(7, &name.parse().expect("a name"), rtype, Some(Edns::default()));
     socket.send(&question).ok()?;

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod conntrack;
+mod datagrams;
 mod flat;
 mod flat6;
 mod iptables;
