@@ -6,6 +6,7 @@
 
 mod access;
 mod addresses;
+mod cgroup;
 mod cleanup;
 mod container;
 pub mod env;
@@ -13,6 +14,7 @@ mod exec;
 pub mod host;
 pub mod hosts;
 mod leave;
+mod masquerade;
 mod network;
 mod node;
 mod order;
@@ -28,6 +30,7 @@ mod status;
 mod surroundings;
 mod unit;
 mod volumes;
+mod words;
 mod worker;
 mod writer;
 

@@ -58,7 +58,12 @@ impl Names {
 
 /// How the namespaces of a runner begin.
 fn namespaces(data: &Path) -> String {
-    format!("{PREFIX}-{:06x}-", hash(&data) & 0xff_ffff)
+    format!("{PREFIX}-{}-", mark(data))
+}
+
+/// Tells what belongs to one runner from what belongs to another.
+pub(crate) fn mark(data: &Path) -> String {
+    format!("{:06x}", hash(&data) & 0xff_ffff)
 }
 
 fn hash(what: &impl Hash) -> u64 {

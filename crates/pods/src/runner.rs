@@ -8,10 +8,12 @@ use fairlead_api::view::Service;
 use fairlead_api::{Look, source::Selection};
 use fairlead_cluster::{Cluster, Event, Key, Mirror, Object, Recorder, Step};
 use futures_util::StreamExt;
+use ipnet::IpNet;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::masquerade;
 use crate::network;
 use crate::node::{self, Ask, Node, lock};
 use crate::record::Record;
@@ -84,11 +86,22 @@ async fn follow_node(node: &Node, object: watch::Sender<Arc<Value>>) {
             _ => None,
         };
         if let Some(value) = newest.and_then(|newest| serde_json::from_slice::<Value>(&newest.json).ok()) {
-            if node::ranges(&object.borrow()).is_empty() {
-                node.know_addresses(&[], &node::ranges(&value));
+            let ranges = node::ranges(&value);
+            if node::ranges(&object.borrow()) != ranges {
+                node.know_addresses(&[], &ranges);
+                masquerade(node, ranges).await;
             }
             object.send_replace(Arc::new(value));
         }
+    }
+}
+
+/// Lets Pods of these ranges reach other networks. Without it they still reach each other.
+async fn masquerade(node: &Node, ranges: Vec<IpNet>) {
+    let pods = node.settings.pod_ranges.clone();
+    let done = tokio::task::spawn_blocking(move || masquerade::install(&ranges, &pods)).await;
+    if let Ok(Err(error)) = done {
+        tracing::warn!(%error, "Pods cannot reach other networks");
     }
 }
 

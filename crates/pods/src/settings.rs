@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ipnet::IpNet;
+
 use crate::resolv::DnsSettings;
 
 /// How Pods run on this Node.
@@ -19,6 +21,8 @@ pub struct Settings {
     pub dns: DnsSettings,
     /// The certificate authority of the API, for Pods that call it, where the cluster has no ConfigMap `kube-root-ca.crt`.
     pub ca: Option<String>,
+    /// The ranges of all Pods of the cluster: what goes elsewhere goes under the Node's address.
+    pub pod_ranges: Vec<IpNet>,
     /// Who a container runs as that does not say: a user and a group without rights.
     pub nobody: (u32, u32),
     /// A log file of so many bytes is full.
@@ -41,6 +45,7 @@ impl Settings {
             shim: ["/proc/self/exe", "shim"].map(OsString::from).to_vec(),
             dns: DnsSettings::default(),
             ca: None,
+            pod_ranges: Vec::new(),
             nobody: (65534, 65534),
             log_size: 10 << 20,
             log_files: 5,

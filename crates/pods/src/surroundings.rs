@@ -18,6 +18,7 @@ use crate::refuse::{self, Refused, who};
 use crate::resolv;
 use crate::shim::launch::{Launch, Log, Mount, Program, Who, replace};
 use crate::volumes::{ACCOUNT, Volumes};
+use crate::words;
 
 /// Where programs are, for containers that do not say.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -173,6 +174,7 @@ fn mounts(node: &Node, wanted: &Wanted<'_>, environment: &Environment) -> Result
         optional,
     };
     let mut mounts = vec![file("hosts", false), file("resolv.conf", false)];
+    mounts.extend(words::mount(node, pod, container, wanted.run));
     if !pod.at("spec").flag("hostNetwork") {
         mounts.push(file("hostname", true));
     }

@@ -40,6 +40,13 @@ impl Writer {
         });
     }
 
+    /// Writes it once more, though it is the same.
+    pub(crate) fn again(&self) {
+        if *self.wanted.borrow() == *self.written.borrow() && !self.wanted.borrow().is_null() {
+            self.wanted.send_modify(|_| {});
+        }
+    }
+
     /// Waits until what was set last is written.
     pub(crate) async fn flush(&mut self) {
         loop {
