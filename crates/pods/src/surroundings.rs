@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -158,7 +159,9 @@ pub(crate) fn write_files(node: &Node, pod: &Value, addresses: &[String]) -> Res
             Ok(old) if old == *text => Ok(()),
             Ok(_) => fs::write(folder.join(name), text),
             Err(_) => replace(&folder.join(name), text.as_bytes()),
-        })
+        })?;
+        // All users of the Pod read them, whatever the runner's own files are like.
+        files.iter().try_for_each(|(name, _)| fs::set_permissions(folder.join(name), fs::Permissions::from_mode(0o644)))
     };
     written().map_err(|error| format!("writing {}: {error}", folder.display()))
 }

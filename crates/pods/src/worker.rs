@@ -146,19 +146,22 @@ impl Worker {
         self.slot.clone()
     }
 
-    /// Until the Pod is gone, with everything that was made for it.
-    pub(crate) async fn run(mut self) {
+    /// Until the Pod is gone, with everything that was made for it. False: the runner ended first; Pods live on then.
+    pub(crate) async fn run(mut self) -> bool {
         self.take_over().await;
         loop {
             if self.leaving.is_none() && (self.gone || self.goes()) {
                 self.begin_to_leave();
             }
             if self.leaving.is_some() && !self.record.units.iter().any(|unit| unit.is_running()) {
-                return self.finish().await;
+                self.finish().await;
+                return true;
             }
             self.step().await;
             self.publish();
-            self.wait().await;
+            if !self.wait().await {
+                return false;
+            }
         }
     }
 
@@ -166,13 +169,13 @@ impl Worker {
         self.pod.at("metadata").text_opt("deletionTimestamp").is_some()
     }
 
-    async fn wait(&mut self) {
+    /// Waits until something happens. False: the runner has ended.
+    async fn wait(&mut self) -> bool {
         let wake = self.wake();
         tokio::select! {
             changed = self.seen.changed() => match changed {
                 Ok(()) => self.look(),
-                // The runner ends; Pods live on.
-                Err(_) => std::future::pending().await,
+                Err(_) => return false,
             },
             Some(happened) = self.happened.recv() => self.note(happened),
             () = sleep_until(wake) => {}
@@ -180,6 +183,7 @@ impl Worker {
         while let Ok(happened) = self.happened.try_recv() {
             self.note(happened);
         }
+        true
     }
 
     /// When to look again though nothing happens.

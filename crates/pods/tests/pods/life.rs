@@ -200,6 +200,9 @@ fn what_cannot_run_here_says_so() {
         assert!(
             house.event("volume", "FailedMount").await.contains("volume \"v\" : volumes of type nfs are not supported")
         );
+        let long = json!({"hostname": "h".repeat(40), "subdomain": "s".repeat(40), "setHostnameAsFQDN": true});
+        house.pod("long", &["true"], json!({"spec": long})).await;
+        assert!(house.event("long", "FailedCreatePodSandBox").await.contains("is too long (64 characters is the max"));
         house.pod("root", &["true"], json!({"spec": {"securityContext": {"runAsUser": 0}}})).await;
         house.until("root", waits("HostPrivilegesNotGranted")).await;
         assert!(house.event("root", "HostPrivilegesNotGranted").await.contains("hostprivileges.fairlead.dev"));
