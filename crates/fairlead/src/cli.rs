@@ -52,13 +52,6 @@ pub(crate) enum Command {
         #[command(flatten)]
         flags: Box<Flags>,
     },
-    /// The parent of a container's process; the runner of Pods calls it
-    #[command(hide = true, disable_help_flag = true)]
-    Shim {
-        /// What to do
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        arguments: Vec<String>,
-    },
     /// Show the version
     Version,
 }

@@ -56,7 +56,6 @@ fn run(cli: Cli) -> anyhow::Result<()> {
             threads()?.block_on(wire::backup(&config, &file))
         }
         Command::Restore { file, flags } => wire::restore(&config::load(*flags, Role::Server, &environment)?, &file),
-        Command::Shim { arguments } => std::process::exit(fairlead_pods::shim::main(&arguments)),
         Command::Version => Ok(writeln!(std::io::stdout(), "fairlead {}", env!("CARGO_PKG_VERSION"))?),
     }
 }

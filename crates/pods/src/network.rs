@@ -193,7 +193,7 @@ fn is_ours(link: &str) -> bool {
 
 /// Lets the Node pass packets on. Routers do not believe other routers by default: where this machine learnt its routes that way,
 /// it goes on doing so.
-pub(crate) fn forward() -> Vec<Error> {
+pub fn forward() -> Vec<Error> {
     let mut problems = Vec::new();
     let mut set = |name: &str, value: &str| problems.extend(sysctl::ensure(name, value).err());
     set("net.ipv4.ip_forward", "1");

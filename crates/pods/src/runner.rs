@@ -13,12 +13,11 @@ use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::masquerade;
-use crate::network;
 use crate::node::{self, Ask, Node, lock};
 use crate::record::Record;
 use crate::settings::Settings;
 use crate::worker::{Seen, Worker};
+use crate::{network, outbound};
 
 /// Questions for Services that wait.
 const QUESTIONS: usize = 64;
@@ -86,22 +85,26 @@ async fn follow_node(node: &Node, object: watch::Sender<Arc<Value>>) {
             _ => None,
         };
         if let Some(value) = newest.and_then(|newest| serde_json::from_slice::<Value>(&newest.json).ok()) {
-            let ranges = node::ranges(&value);
-            if node::ranges(&object.borrow()) != ranges {
+            let (before, ranges) = (node::ranges(&object.borrow()), node::ranges(&value));
+            if before.is_empty() {
                 node.know_addresses(&[], &ranges);
-                masquerade(node, ranges).await;
+            }
+            if before != ranges {
+                let_out(ranges, node.settings.pod_ranges.clone()).await;
             }
             object.send_replace(Arc::new(value));
         }
     }
 }
 
-/// Lets Pods of these ranges reach other networks. Without it they still reach each other.
-async fn masquerade(node: &Node, ranges: Vec<IpNet>) {
-    let pods = node.settings.pod_ranges.clone();
-    let done = tokio::task::spawn_blocking(move || masquerade::install(&ranges, &pods)).await;
-    if let Ok(Err(error)) = done {
-        tracing::warn!(%error, "Pods cannot reach other networks");
+/// Lets Pods of these ranges reach what is outside the cluster.
+async fn let_out(own: Vec<IpNet>, cluster: Vec<IpNet>) {
+    if cluster.is_empty() {
+        return;
+    }
+    let set = tokio::task::spawn_blocking(move || outbound::set(&own, &cluster)).await;
+    if let Ok(Err(error)) = set {
+        tracing::warn!(%error, "Pods cannot reach what is outside the cluster");
     }
 }
 

@@ -19,10 +19,10 @@ pub struct Settings {
     pub shim: Vec<OsString>,
     /// Where Pods ask for names.
     pub dns: DnsSettings,
+    /// Ranges of the addresses of all Pods of the cluster. What leaves them has the address of the Node; none: nothing has.
+    pub pod_ranges: Vec<IpNet>,
     /// The certificate authority of the API, for Pods that call it, where the cluster has no ConfigMap `kube-root-ca.crt`.
     pub ca: Option<String>,
-    /// The ranges of all Pods of the cluster: what goes elsewhere goes under the Node's address.
-    pub pod_ranges: Vec<IpNet>,
     /// Who a container runs as that does not say: a user and a group without rights.
     pub nobody: (u32, u32),
     /// A log file of so many bytes is full.
@@ -44,8 +44,8 @@ impl Settings {
             // The program that runs, whatever has become of its file.
             shim: ["/proc/self/exe", "shim"].map(OsString::from).to_vec(),
             dns: DnsSettings::default(),
-            ca: None,
             pod_ranges: Vec::new(),
+            ca: None,
             nobody: (65534, 65534),
             log_size: 10 << 20,
             log_files: 5,

@@ -86,6 +86,7 @@ impl House {
         let mut settings = Settings::new(NODE, folder.path().join("pods"));
         settings.shim = vec![env!("CARGO_BIN_EXE_fairlead-pods-shim").into(), "shim".into()];
         settings.ca = Some("THE CA\n".to_owned());
+        settings.pod_ranges = ["10.244.0.0/16", "fd00:244::/48"].map(|range| range.parse().unwrap()).to_vec();
         settings.refresh = Duration::from_millis(500);
         settings.dns.cluster_dns = vec!["10.0.0.10".parse().unwrap()];
         make_node(&cluster).await;
