@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::container::Run;
 use crate::node::Node;
-use crate::{Error, network};
+use crate::{Error, cgroup, network, outbound};
 
 /// Ends all containers a runner has left behind, and removes their links, namespaces, state and logs. Says what that was.
 pub async fn cleanup(data: &Path) -> Result<Vec<String>, Error> {
@@ -18,6 +18,8 @@ pub async fn cleanup(data: &Path) -> Result<Vec<String>, Error> {
         }
     }
     removed.extend(network::unplug_all(data)?);
+    removed.extend(outbound::remove()?);
+    removed.extend(cgroup::remove_all(data));
     for folder in ["state", "logs"] {
         let folder = data.join(folder);
         match fs::remove_dir_all(&folder) {

@@ -57,9 +57,9 @@ impl Leaving {
             self.withdraw().await;
         }
         let mains = self.stops.iter().filter(|stop| stop.role != Role::Sidecar);
-        join_all(mains.map(|stop| stop.stop(&self.node, &self.pod, self.deadline, "Stopping container"))).await;
+        join_all(mains.map(|stop| stop.stop(&self.node, &self.pod, self.deadline, stop.usual()))).await;
         for sidecar in self.stops.iter().rev().filter(|stop| stop.role == Role::Sidecar) {
-            sidecar.stop(&self.node, &self.pod, self.deadline, "Stopping container").await;
+            sidecar.stop(&self.node, &self.pod, self.deadline, sidecar.usual()).await;
         }
     }
 
@@ -162,10 +162,15 @@ impl Listings {
 }
 
 impl Stop {
+    /// What is said of a container that is merely to end.
+    fn usual(&self) -> String {
+        format!("Stopping container {}", self.container.text("name"))
+    }
+
     /// Ends a container: its hook, a signal, and no mercy when its time is over.
-    pub(crate) async fn stop(&self, node: &Node, pod: &Value, deadline: Instant, why: &str) {
+    pub(crate) async fn stop(&self, node: &Node, pod: &Value, deadline: Instant, why: String) {
         let name = self.container.text("name");
-        node.tell(pod, Severity::Normal, "Killing", format!("{why} {name}"));
+        node.tell(pod, Severity::Normal, "Killing", why);
         let mut ended = std::pin::pin!(self.run.ended());
         let hook = self.container.at("lifecycle").at("preStop");
         if hook.is_object() {

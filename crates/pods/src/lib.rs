@@ -8,6 +8,7 @@ mod access;
 mod addresses;
 pub mod agent;
 pub mod api;
+mod cgroup;
 mod cleanup;
 mod container;
 pub mod env;
@@ -31,6 +32,7 @@ mod status;
 mod surroundings;
 mod unit;
 mod volumes;
+mod words;
 mod worker;
 mod writer;
 

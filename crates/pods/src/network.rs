@@ -8,9 +8,9 @@
 //! ```
 //! Who has which hardware address is told to both sides beforehand, so nobody asks and nothing is waited for.
 
-use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use fairlead_kernel::link::{Links, Prefix, Route};
@@ -40,7 +40,7 @@ pub(crate) struct Names {
 impl Names {
     /// Those of a Pod whose runner keeps its state in a folder.
     pub(crate) fn of(data: &Path, uid: &str) -> Names {
-        let number = hash(&(data, uid));
+        let number = hash([data.as_os_str().as_bytes(), uid.as_bytes()]);
         let bytes = number.to_be_bytes();
         Names {
             namespace: format!("{}{:012x}", namespaces(data), number & 0xffff_ffff_ffff),
@@ -58,14 +58,18 @@ impl Names {
 
 /// How the namespaces of a runner begin.
 fn namespaces(data: &Path) -> String {
-    format!("{PREFIX}-{:06x}-", hash(&data) & 0xff_ffff)
+    format!("{PREFIX}-{}-", mark(data))
 }
 
-fn hash(what: &impl Hash) -> u64 {
-    // Always the same: names must be found again.
-    let mut hasher = std::hash::DefaultHasher::new();
-    what.hash(&mut hasher);
-    hasher.finish()
+/// Tells what belongs to one runner from what belongs to another.
+pub(crate) fn mark(data: &Path) -> String {
+    format!("{:06x}", hash([data.as_os_str().as_bytes()]) & 0xff_ffff)
+}
+
+/// FNV-1a: always the same, whoever built the program, since names must be found again.
+fn hash<const N: usize>(parts: [&[u8]; N]) -> u64 {
+    let bytes = parts.into_iter().flat_map(|part| part.iter().copied().chain([0]));
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// Makes a Pod's network. What was left of one of that name is removed first.

@@ -10,6 +10,7 @@ use fairlead_api::Look;
 use fairlead_api::kinds;
 use fairlead_api::view::{Meta, Service};
 use fairlead_cluster::{Cluster, Recorder, Reference, Severity};
+use fairlead_kernel::sysctl;
 use ipnet::IpNet;
 use serde_json::Value;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
@@ -186,5 +187,11 @@ pub(crate) fn ranges(node: &Value) -> Vec<IpNet> {
     let spec = node.at("spec");
     let all = spec.texts("podCIDRs");
     let all = if all.is_empty() { spec.text_opt("podCIDR").into_iter().collect() } else { all };
-    all.into_iter().filter_map(|range| range.parse().ok()).collect()
+    let usable = |range: &IpNet| range.addr().is_ipv4() || has_ipv6();
+    all.into_iter().filter_map(|range| range.parse().ok()).filter(usable).collect()
+}
+
+/// Whether this machine speaks IPv6: one that does not has Pods without it.
+fn has_ipv6() -> bool {
+    sysctl::read("net.ipv6.conf.all.disable_ipv6").is_ok_and(|value| value == "0")
 }

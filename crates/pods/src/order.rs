@@ -50,7 +50,7 @@ pub(crate) struct Order {
 /// What to do with the containers of a Pod.
 pub(crate) fn order(policy: Policy, units: &[Unit], now: Timestamp) -> Order {
     let mut order = Order::default();
-    let begun = units.iter().any(|unit| unit.role == Role::Main && unit.runs > 0);
+    let begun = units.iter().any(|unit| unit.role == Role::Main && unit.begun);
     for (place, unit) in units.iter().enumerate().filter(|(_, unit)| unit.role != Role::Main) {
         let go_on = match unit.role {
             Role::Sidecar => order.sidecar(place, unit, now) || begun,

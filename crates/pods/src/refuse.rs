@@ -15,6 +15,10 @@ pub(crate) const IMAGE: &str = "host";
 /// The annotation the server sets when the creator of a Pod may use the privileges of the host.
 pub const GRANT: &str = "fairlead.dev/host-privileges";
 
+/// The user and the group that belong to nobody. Containers are processes on the file system of the host: to be somebody else
+/// there is as much a privilege as to be root. Greater numbers are nobody's either.
+const NOBODY: i64 = 65534;
+
 /// Why a container is not started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refused {
@@ -77,10 +81,9 @@ fn privileges(pod: &Value) -> Vec<String> {
     let paths = spec.list("volumes").iter().filter(|volume| volume.map("hostPath").is_some());
     asks.extend(paths.map(|volume| format!("the hostPath {:?}", volume.at("hostPath").text("path"))));
     let security = spec.at("securityContext");
-    let mut groups = security.list("supplementalGroups").iter().filter_map(Value::as_i64);
-    if groups.any(|group| group == 0) || security.int_opt("fsGroup") == Some(0) {
-        asks.push("group 0".to_owned());
-    }
+    let groups =
+        security.list("supplementalGroups").iter().filter_map(Value::as_i64).chain(security.int_opt("fsGroup"));
+    asks.extend(groups.filter(|group| *group < NOBODY).map(|group| format!("group {group}")));
     for container in spec.list("initContainers").iter().chain(spec.list("containers")) {
         asks.extend(container_privileges(pod, container));
     }
@@ -92,8 +95,8 @@ fn container_privileges(pod: &Value, container: &Value) -> Vec<String> {
     let of = |what: &str| format!("{what} (container {:?})", container.text("name"));
     let mut asks = Vec::new();
     for field in ["runAsUser", "runAsGroup"] {
-        if number(pod, container, field) == Some(0) {
-            asks.push(of(&format!("{field}: 0")));
+        if let Some(id) = number(pod, container, field).filter(|id| *id < NOBODY) {
+            asks.push(of(&format!("{field}: {id}")));
         }
     }
     for flag in ["privileged", "allowPrivilegeEscalation"] {

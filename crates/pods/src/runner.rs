@@ -238,8 +238,15 @@ impl Pods {
         self.workers.insert(uid.clone(), sender);
         let done = self.done.0.clone();
         tokio::spawn(async move {
-            worker.run().await;
-            let _ = done.send(uid);
+            // In a task of its own: a defect in one worker must not go unnoticed.
+            let over = tokio::spawn(worker.run()).await;
+            match over {
+                Ok(true) => drop(done.send(uid)),
+                Ok(false) => {}
+                Err(error) => {
+                    tracing::error!(%error, uid, "the worker of a Pod ended by mistake; a restart takes the Pod up again")
+                }
+            }
         });
     }
 }

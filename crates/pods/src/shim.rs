@@ -32,6 +32,8 @@ use launch::{LAUNCH, Launch, SOCKET};
 
 /// What `fairlead shim ARGUMENTS` does; the code to exit with. Must be called before the process has a second thread.
 pub fn main(arguments: &[String]) -> i32 {
+    // There are as many of us as containers. Without it only memory is lost.
+    let _ = process::use_small_pages();
     let outcome = match arguments {
         [what, folder] if what == "run" => start(Path::new(folder)).map(|()| 0),
         [what, file] if what == "exec" => exec::run(Path::new(file)),

@@ -89,7 +89,7 @@ fn initialized(units: &[Unit]) -> bool {
         Role::Init => unit.ended().is_some_and(|ended| ended.code == 0),
         Role::Sidecar => unit.started,
         Role::Main => true,
-    }) || units.iter().any(|unit| unit.role == Role::Main && unit.runs > 0)
+    }) || units.iter().any(|unit| unit.role == Role::Main && unit.begun)
 }
 
 fn container(facts: &Facts<'_>, place: usize, unit: &Unit, phase: &str) -> Value {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ use crate::refuse::{self, Refused, who};
 use crate::resolv;
 use crate::shim::launch::{Launch, Log, Mount, Program, Who, replace};
 use crate::volumes::{ACCOUNT, Volumes};
+use crate::words;
 
 /// Where programs are, for containers that do not say.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -157,7 +159,9 @@ pub(crate) fn write_files(node: &Node, pod: &Value, addresses: &[String]) -> Res
             Ok(old) if old == *text => Ok(()),
             Ok(_) => fs::write(folder.join(name), text),
             Err(_) => replace(&folder.join(name), text.as_bytes()),
-        })
+        })?;
+        // All users of the Pod read them, whatever the runner's own files are like.
+        files.iter().try_for_each(|(name, _)| fs::set_permissions(folder.join(name), fs::Permissions::from_mode(0o644)))
     };
     written().map_err(|error| format!("writing {}: {error}", folder.display()))
 }
@@ -173,6 +177,7 @@ fn mounts(node: &Node, wanted: &Wanted<'_>, environment: &Environment) -> Result
         optional,
     };
     let mut mounts = vec![file("hosts", false), file("resolv.conf", false)];
+    mounts.extend(words::mount(node, pod, container, wanted.run));
     if !pod.at("spec").flag("hostNetwork") {
         mounts.push(file("hostname", true));
     }

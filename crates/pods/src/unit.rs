@@ -26,6 +26,8 @@ pub(crate) struct Unit {
     pub(crate) last: Option<Ended>,
     /// How often it was started; the number of the next run.
     pub(crate) runs: u32,
+    /// It was started since the machine was.
+    pub(crate) begun: bool,
     /// Seconds to wait after its end before it is started again.
     pub(crate) wait: u64,
     /// It passed its startup probe.
@@ -94,6 +96,7 @@ impl Unit {
             state: State::waiting("", ""),
             last: None,
             runs: 0,
+            begun: false,
             wait: 0,
             started: false,
             ready: false,
@@ -118,6 +121,7 @@ impl Unit {
             self.wait = if self.wait == 0 { FIRST_WAIT } else { (2 * self.wait).min(LONGEST_WAIT) };
         }
         self.runs += 1;
+        self.begun = true;
         let before = std::mem::replace(&mut self.state, State::Running { since: now });
         if let State::Ended(ended) = before {
             self.last = Some(ended);

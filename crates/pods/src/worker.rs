@@ -8,7 +8,6 @@
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +31,7 @@ use crate::shim::launch::{self, End};
 use crate::status::{self, Facts};
 use crate::unit::{Role, State};
 use crate::volumes::Volumes;
+use crate::words;
 use crate::writer::Writer;
 
 mod finish;
@@ -89,6 +89,8 @@ pub(crate) struct Worker {
     /// Containers whose back-off was told of.
     told: BTreeSet<(usize, u32)>,
     refused: Option<Refused>,
+    /// Why it waited when it last said so.
+    waits: String,
     writer: Writer,
     status: Value,
     leaving: Option<Task>,
@@ -112,7 +114,7 @@ impl Worker {
         let status = pod.at("status").clone();
         let (order, volumes, tasks, stopping, retry) = Default::default();
         let (told, refreshed) = (BTreeSet::new(), Instant::now());
-        let (blocked, refused, leaving, network) = (None, None, None, false);
+        let (blocked, refused, leaving, network, waits) = (None, None, None, false, String::new());
         Worker {
             node,
             slot,
@@ -132,6 +134,7 @@ impl Worker {
             blocked,
             told,
             refused,
+            waits,
             writer,
             status,
             leaving,
@@ -143,19 +146,22 @@ impl Worker {
         self.slot.clone()
     }
 
-    /// Until the Pod is gone, with everything that was made for it.
-    pub(crate) async fn run(mut self) {
+    /// Until the Pod is gone, with everything that was made for it. False: the runner ended first; Pods live on then.
+    pub(crate) async fn run(mut self) -> bool {
         self.take_over().await;
         loop {
             if self.leaving.is_none() && (self.gone || self.goes()) {
                 self.begin_to_leave();
             }
             if self.leaving.is_some() && !self.record.units.iter().any(|unit| unit.is_running()) {
-                return self.finish().await;
+                self.finish().await;
+                return true;
             }
             self.step().await;
             self.publish();
-            self.wait().await;
+            if !self.wait().await {
+                return false;
+            }
         }
     }
 
@@ -163,13 +169,13 @@ impl Worker {
         self.pod.at("metadata").text_opt("deletionTimestamp").is_some()
     }
 
-    async fn wait(&mut self) {
+    /// Waits until something happens. False: the runner has ended.
+    async fn wait(&mut self) -> bool {
         let wake = self.wake();
         tokio::select! {
             changed = self.seen.changed() => match changed {
                 Ok(()) => self.look(),
-                // The runner ends; Pods live on.
-                Err(_) => std::future::pending().await,
+                Err(_) => return false,
             },
             Some(happened) = self.happened.recv() => self.note(happened),
             () = sleep_until(wake) => {}
@@ -177,6 +183,7 @@ impl Worker {
         while let Ok(happened) = self.happened.try_recv() {
             self.note(happened);
         }
+        true
     }
 
     /// When to look again though nothing happens.
@@ -191,7 +198,8 @@ impl Worker {
     /// When the Pod has run for too long.
     fn deadline(&self) -> Option<Timestamp> {
         let seconds = self.pod.at("spec").int_opt("activeDeadlineSeconds")?;
-        (self.record.failed.is_none() && self.order.over.is_none()).then(|| {
+        let open = self.record.failed.is_none() && self.order.over.is_none() && self.leaving.is_none();
+        open.then(|| {
             self.record.began().saturating_add(jiff::SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX)
         })
     }
@@ -205,6 +213,14 @@ impl Worker {
             self.leaving = None;
         }
         (self.pod, self.gone) = (pod, gone);
+        let ready = |status: &Value| {
+            let conditions = status.list("conditions").iter();
+            conditions.filter(|known| known.text("type") == "Ready").map(|known| known.text("status").to_owned()).next()
+        };
+        if ready(self.pod.at("status")) != ready(&self.status) {
+            // Somebody else has said something else, as others do of a Node they do not hear of.
+            self.writer.again();
+        }
         self.record.pod = (*self.pod).clone();
     }
 
@@ -230,6 +246,7 @@ impl Worker {
         let unit = &mut self.record.units[place];
         unit.end(end);
         let name = unit.name.clone();
+        self.add_last_words(place);
         tracing::info!(
             pod = self.pod.at("metadata").text("name"),
             container = name,
@@ -264,6 +281,21 @@ impl Worker {
         }
     }
 
+    /// What a container left to say, for those who ask why it ended.
+    fn add_last_words(&mut self, place: usize) {
+        let unit = &mut self.record.units[place];
+        let (name, number) = (unit.name.clone(), unit.runs.saturating_sub(1));
+        let State::Ended(ended) = &mut unit.state else { return };
+        let container = container_of(&self.pod, &name);
+        let falls_back = container.text("terminationMessagePolicy") == "FallbackToLogsOnError";
+        if ended.message.is_empty() {
+            ended.message = words::left(&self.node, &self.pod, &name, number);
+        }
+        if ended.message.is_empty() && falls_back && ended.code != 0 {
+            ended.message = words::last(&self.node.log(&self.pod, &name, number));
+        }
+    }
+
     /// Ends a container, which the restart policy may start again.
     fn stop(&mut self, place: usize, why: &str, grace: Option<i64>) {
         if self.stopping.contains_key(&place) || !self.record.units[place].is_running() {
@@ -272,8 +304,12 @@ impl Worker {
         let grace = grace.unwrap_or_else(|| self.grace());
         let deadline = Instant::now() + Duration::from_secs(grace.unsigned_abs());
         let (node, pod, stop) = (self.node.clone(), self.pod.clone(), self.stop_of(place));
-        let message = if why.is_empty() { "Stopping container".to_owned() } else { format!("Container {why}:") };
-        let task = tokio::spawn(async move { stop.stop(&node, &pod, deadline, &message).await });
+        let name = &self.record.units[place].name;
+        let message = match why {
+            "" => format!("Stopping container {name}"),
+            why => format!("Container {name} {why}"),
+        };
+        let task = tokio::spawn(async move { stop.stop(&node, &pod, deadline, message).await });
         self.stopping.insert(place, Task(task));
     }
 
@@ -371,8 +407,9 @@ impl Worker {
     /// The machine was started again: init containers run again before what they prepare.
     fn start_anew(&mut self) {
         self.record.boot = launch::boot();
-        for unit in self.record.units.iter_mut().filter(|unit| unit.role == Role::Init) {
-            if let State::Ended(ended) = &unit.state {
+        for unit in &mut self.record.units {
+            unit.begun = false;
+            if let (State::Ended(ended), Role::Init) = (&unit.state, unit.role) {
                 unit.last = Some(ended.clone());
                 unit.state = State::waiting("", "");
             }
@@ -381,10 +418,6 @@ impl Worker {
 
     fn set_order(&mut self) {
         self.order = order(status::policy(&self.pod), &self.record.units, Timestamp::now());
-    }
-
-    fn cgroups(&self) -> Vec<PathBuf> {
-        Vec::new()
     }
 }
 

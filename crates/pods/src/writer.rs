@@ -40,6 +40,13 @@ impl Writer {
         });
     }
 
+    /// Writes it once more, though it is the same.
+    pub(crate) fn again(&self) {
+        if *self.wanted.borrow() == *self.written.borrow() && !self.wanted.borrow().is_null() {
+            self.wanted.send_modify(|_| {});
+        }
+    }
+
     /// Waits until what was set last is written.
     pub(crate) async fn flush(&mut self) {
         loop {
@@ -70,7 +77,11 @@ async fn write_all(
                 // The Pod is gone, or another has its name: there is nobody to tell about.
                 break;
             }
-            tracing::debug!(%error, pod = meta.text("name"), "the status of a Pod was not written");
+            if error.is_transient() {
+                tracing::debug!(%error, pod = meta.text("name"), "the status of a Pod was not written");
+            } else {
+                tracing::warn!(%error, pod = meta.text("name"), "the status of a Pod was refused");
+            }
             tokio::time::sleep(AGAIN).await;
             status = wants.borrow_and_update().clone();
         }

@@ -10,6 +10,7 @@ mod lab;
 mod link;
 mod netns;
 mod nft;
+mod process;
 mod relay;
 mod sysctl;
 mod trace;

@@ -50,7 +50,10 @@ fn privileges_need_a_grant() {
     check(json!({}), json!({"securityContext": {"privileged": true}}), asks("privileged"));
     check(json!({}), json!({"securityContext": {"capabilities": {"add": ["NET_ADMIN"]}}}), asks("NET_ADMIN"));
     check(json!({}), json!({"securityContext": {"allowPrivilegeEscalation": true}}), asks("allowPrivilegeEscalation"));
-    check(json!({"securityContext": {"runAsUser": 0}}), json!({"securityContext": {"runAsUser": 1000}}), None);
+    check(json!({"securityContext": {"runAsUser": 1000}}), json!({}), asks("runAsUser: 1000"));
+    check(json!({"securityContext": {"fsGroup": 7}}), json!({}), asks("group 7"));
+    check(json!({"securityContext": {"runAsUser": 0}}), json!({"securityContext": {"runAsUser": 65534}}), None);
+    check(json!({"securityContext": {"runAsUser": 100_000, "fsGroup": 100_000}}), json!({}), None);
     check(json!({}), json!({"securityContext": {"capabilities": {"drop": ["ALL"]}}}), None);
 }
 

@@ -130,7 +130,7 @@ const SIGCHLD: i32 = 17;
 const SIGKILL: i32 = 9;
 
 /// Ends all descendants: those whose parents have ended became children of ours.
-fn kill_the_rest() {
+pub(super) fn kill_the_rest() {
     loop {
         let children = fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
         for child in children.split_whitespace().filter_map(|number| number.parse().ok()) {

@@ -51,6 +51,7 @@ struct Shim {
     folder: PathBuf,
     init: i32,
     stdin_once: bool,
+    own_processes: bool,
     log: RefCell<LogFile>,
     state: watch::Sender<State>,
     output: broadcast::Sender<(Kind, Vec<u8>)>,
@@ -74,6 +75,7 @@ impl Shim {
             folder: folder.to_owned(),
             init,
             stdin_once: launch.stdin_once,
+            own_processes: launch.own_processes,
             log: RefCell::new(LogFile::open(launch.log.clone())?),
             state: watch::Sender::new(state),
             output: broadcast::Sender::new(WAITING),
@@ -93,6 +95,10 @@ impl Shim {
         let ended = self.clone().follow(news, told).await;
         // All others of the container end with init; what they said is read to the end.
         let _ = process::wait(init);
+        if !self.own_processes {
+            // Whoever outlived init is ours now.
+            super::init::kill_the_rest();
+        }
         let _ = tokio::time::timeout(LAST_WORDS, async {
             for pump in pumps {
                 let _ = pump.await;

@@ -8,8 +8,9 @@ use fairlead_cluster::{Backoff, Delete, Error, retry};
 use tokio::time::timeout;
 
 use super::Worker;
+use crate::cgroup;
 use crate::network::{self, Names};
-use crate::unit::State;
+use crate::unit::{Role, State};
 
 /// The last status is not waited for longer.
 const LAST_STATUS: Duration = Duration::from_secs(10);
@@ -47,6 +48,11 @@ impl Worker {
             unit.ready = false;
         }
         self.set_order();
+        let mains = || self.record.units.iter().filter(|unit| unit.role == Role::Main && unit.runs > 0);
+        if self.order.over.is_none() && mains().next().is_some() {
+            self.order.over = Some(mains().all(|unit| unit.ended().is_some_and(|ended| ended.code == 0)));
+            self.order.held_back.clear();
+        }
         self.publish();
         self.unplug().await;
         if !self.gone {
@@ -54,6 +60,7 @@ impl Worker {
             self.delete().await;
         }
         let uid = self.record.uid();
+        cgroup::remove(&self.node.settings.data, uid);
         let _ = fs::remove_dir_all(self.node.logs(&self.pod));
         if let Err(error) = fs::remove_dir_all(self.node.folder(uid)) {
             tracing::debug!(%error, "the state of a Pod was not removed");

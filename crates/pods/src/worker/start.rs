@@ -16,7 +16,7 @@ use crate::refuse::{self, Refused};
 use crate::shim::launch::End;
 use crate::surroundings::{self, Wanted};
 use crate::unit::State;
-use crate::{container, volumes};
+use crate::{cgroup, container, volumes};
 
 /// What did not work is tried again after this.
 const RETRY: Duration = Duration::from_secs(5);
@@ -26,6 +26,13 @@ const SOON: Duration = Duration::from_millis(500);
 impl Worker {
     /// Starts and stops what must be.
     pub(super) async fn step(&mut self) {
+        let now = Instant::now();
+        self.act().await;
+        // Whatever was due was tried.
+        self.retry.retain(|_, at| *at > now);
+    }
+
+    async fn act(&mut self) {
         self.set_order();
         if self.leaving.is_some() {
             return;
@@ -80,7 +87,10 @@ impl Worker {
 
     fn block(&mut self, reason: &'static str, message: String, wait: Duration) {
         tracing::debug!(pod = self.pod.at("metadata").text("name"), reason, message, "a Pod waits");
-        self.node.tell(&self.pod, Severity::Warning, reason, message);
+        if self.waits != message {
+            self.node.tell(&self.pod, Severity::Warning, reason, message.as_str());
+            self.waits = message;
+        }
         self.blocked = Some(Instant::now() + wait);
     }
 
@@ -161,7 +171,10 @@ impl Worker {
         let run = self.node.run(self.record.uid(), &name, number);
         let container = container_of(&self.pod, &name).clone();
         let volumes = self.volumes.clone().unwrap_or_default();
-        let cgroups = self.cgroups();
+        let (cgroups, unenforced) = cgroup::make(&self.node.settings.data, self.record.uid(), &container);
+        if let Some(why) = unenforced.filter(|_| number == 0) {
+            self.node.tell(&self.pod, Severity::Warning, "LimitsNotEnforced", format!("container {name}: {why}"));
+        }
         let addresses = self.addresses();
         let wanted = Wanted {
             pod: &self.pod,
@@ -201,6 +214,7 @@ impl Worker {
         let unit = &mut self.record.units[place];
         let (name, before) = (unit.name.clone(), unit.runs.checked_sub(2));
         unit.start(Timestamp::now());
+        self.waits.clear();
         let failure = ended.as_ref().and_then(|end| end.failure.clone());
         match failure {
             Some(why) => self.node.tell(&self.pod, Severity::Warning, "Failed", format!("Error: {why}")),
@@ -212,7 +226,7 @@ impl Worker {
             container::forget_log(&self.node.log(&self.pod, &name, number));
         }
         match ended {
-            Some(end) => self.record.units[place].end(&end),
+            Some(end) => self.ended(place, &end),
             None => self.watch(place, false),
         }
     }

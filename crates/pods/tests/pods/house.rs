@@ -86,6 +86,7 @@ impl House {
         let mut settings = Settings::new(NODE, folder.path().join("pods"));
         settings.shim = vec![env!("CARGO_BIN_EXE_fairlead-pods-shim").into(), "shim".into()];
         settings.ca = Some("THE CA\n".to_owned());
+        settings.pod_ranges = ["10.244.0.0/16", "fd00:244::/48"].map(|range| range.parse().unwrap()).to_vec();
         settings.refresh = Duration::from_millis(500);
         settings.dns.cluster_dns = vec!["10.0.0.10".parse().unwrap()];
         make_node(&cluster).await;
@@ -110,6 +111,39 @@ impl House {
         let host = runner.host();
         *self.runner.lock().unwrap() = Some(tokio::spawn(runner.run(self.stop.clone())));
         host
+    }
+
+    /// Ends everything, and makes the files say that it was on another day.
+    pub(crate) async fn pretend_to_restart_the_machine(&self) {
+        let mut folders = vec![self.data().join("state")];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap().flatten() {
+                let name = entry.file_name().into_string().unwrap();
+                if entry.path().is_dir() {
+                    folders.push(entry.path());
+                } else if name == "pod.json" || name == "state.json" {
+                    let mut state: Value = serde_json::from_slice(&std::fs::read(entry.path()).unwrap()).unwrap();
+                    let running = state.at("ended").is_null();
+                    if let Some(init) = state.at("init").int_opt("number").filter(|_| running) {
+                        let _ = fairlead_kernel::process::signal(i32::try_from(init).unwrap(), 9);
+                        // The shim writes its last word.
+                        sleep(Duration::from_millis(500)).await;
+                    }
+                    if name == "state.json" && running {
+                        state = serde_json::from_slice(&std::fs::read(entry.path()).unwrap()).unwrap();
+                        state.set("ended", Value::Null);
+                    }
+                    state.set("boot", "another day");
+                    std::fs::write(entry.path(), state.to_string()).unwrap();
+                }
+            }
+        }
+        let links = std::process::Command::new("ip").args(["-o", "link"]).output().unwrap();
+        let names = String::from_utf8_lossy(&links.stdout).into_owned();
+        for name in names.lines().filter_map(|line| line.split(": ").nth(1)).filter(|name| name.starts_with("fl")) {
+            let name = name.split('@').next().unwrap();
+            std::process::Command::new("ip").args(["link", "del", name]).status().unwrap();
+        }
     }
 
     /// Starts controllers beside it.

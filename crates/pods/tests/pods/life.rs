@@ -156,6 +156,7 @@ fn probes_start_containers_again_and_hold_back_readiness() {
         };
         house.until("ill", again).await;
         assert_eq!(house.event("ill", "Unhealthy").await, "Liveness probe failed: I am ill\n");
+        assert_eq!(house.event("ill", "Killing").await, "Container c failed liveness probe, will be restarted");
         let container = json!({"readinessProbe": often(&["false"], 1)});
         house.pod("never", &["sleep", "100"], json!({"container": container})).await;
         let pod = house.until("never", |pod| pod.at("status").text("phase") == "Running").await;
@@ -199,8 +200,83 @@ fn what_cannot_run_here_says_so() {
         assert!(
             house.event("volume", "FailedMount").await.contains("volume \"v\" : volumes of type nfs are not supported")
         );
+        let long = json!({"hostname": "h".repeat(40), "subdomain": "s".repeat(40), "setHostnameAsFQDN": true});
+        house.pod("long", &["true"], json!({"spec": long})).await;
+        assert!(house.event("long", "FailedCreatePodSandBox").await.contains("is too long (64 characters is the max"));
         house.pod("root", &["true"], json!({"spec": {"securityContext": {"runAsUser": 0}}})).await;
         house.until("root", waits("HostPrivilegesNotGranted")).await;
         assert!(house.event("root", "HostPrivilegesNotGranted").await.contains("hostprivileges.fairlead.dev"));
+    });
+}
+
+#[test]
+fn a_machine_that_was_started_again_starts_its_pods_again() {
+    in_house("a_machine_that_was_started_again_starts_its_pods_again", |house| async move {
+        let init = json!([{"name": "i", "image": "host", "command": ["true"]}]);
+        house.pod("back", &["sleep", "100"], json!({"spec": {"initContainers": init}})).await;
+        house.pod("over", &["sleep", "100"], json!({"spec": {"restartPolicy": "Never"}})).await;
+        let before = house.ready("back").await;
+        house.ready("over").await;
+        house.stop_runner().await;
+        house.pretend_to_restart_the_machine().await;
+        house.start_runner();
+        let again = |pod: &serde_json::Value| {
+            let status = pod.at("status").list("containerStatuses").first().cloned().unwrap_or_default();
+            status.int("restartCount") == 1 && status.flag("ready")
+        };
+        let after = house.until("back", again).await;
+        assert_eq!(addresses(&before), addresses(&after));
+        let ended = after.at("status").list("containerStatuses")[0].at("lastState").at("terminated").clone();
+        assert_eq!(ended.text("reason"), "ContainerStatusUnknown");
+        let first = &after.at("status").list("initContainerStatuses")[0];
+        assert_eq!((first.int("restartCount"), first.flag("ready")), (1, true));
+        house.until("over", |pod| pod.at("status").text("phase") == "Failed").await;
+    });
+}
+
+#[test]
+fn a_container_can_leave_last_words() {
+    in_house("a_container_can_leave_last_words", |house| async move {
+        let never = |container: serde_json::Value| json!({"container": container, "spec": {"restartPolicy": "Never"}});
+        let own = never(json!({"terminationMessagePath": "/tmp/fairlead-last-words"}));
+        house.pod("file", &["sh", "-c", "echo sorry > /tmp/fairlead-last-words; exit 1"], own).await;
+        let log = never(json!({"terminationMessagePolicy": "FallbackToLogsOnError"}));
+        house.pod("log", &["sh", "-c", "echo one; echo two; exit 1"], log).await;
+        for (name, words) in [("file", "sorry\n"), ("log", "one\ntwo\n")] {
+            let pod = house.until(name, |pod| pod.at("status").text("phase") == "Failed").await;
+            let ended = pod.at("status").list("containerStatuses")[0].at("state").at("terminated").clone();
+            assert_eq!(ended.text("message"), words, "{name}");
+        }
+        assert!(!std::path::Path::new("/tmp/fairlead-last-words").exists());
+    });
+}
+
+#[test]
+fn limits_nobody_enforces_are_told_of_and_privileges_are_had_by_grant() {
+    in_house("limits_nobody_enforces_are_told_of_and_privileges_are_had_by_grant", |house| async move {
+        let security = json!({"runAsUser": 0, "runAsGroup": 0, "capabilities": {"add": ["NET_ADMIN"]}});
+        let more = json!({
+            "metadata": {"annotations": {"fairlead.dev/host-privileges": "granted"}},
+            "container": {"securityContext": security, "resources": {"limits": {"memory": "64Mi", "cpu": "500m"}}},
+            "spec": {"hostPID": true},
+        });
+        let script =
+            "id -u; grep CapBnd /proc/self/status | cut -f2; test -e /proc/1 && echo sees; (sleep 4713 &); sleep 100";
+        house.pod("root", &["sh", "-c", script], more).await;
+        let pod = house.ready("root").await;
+        assert_eq!(house.says(&pod, "c", "sees").await, "0\n0000000000001000\nsees\n");
+        let enforced = std::path::Path::new("/sys/fs/cgroup/cgroup.controllers").exists();
+        if !enforced {
+            let told = house.event("root", "LimitsNotEnforced").await;
+            assert!(told.starts_with("container c: this machine does not enforce the limits of resources"), "{told}");
+        }
+        house.delete("root", 0).await;
+        house.until_gone("root").await;
+        let end = std::time::Instant::now() + Duration::from_secs(5);
+        let left = || std::process::Command::new("pgrep").args(["-f", "^sleep 4713"]).output().unwrap().stdout;
+        while !left().is_empty() {
+            assert!(std::time::Instant::now() < end, "a process was left behind");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     });
 }

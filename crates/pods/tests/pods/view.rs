@@ -12,7 +12,7 @@ use crate::house::in_house;
 fn a_program_is_nobody_in_a_world_of_its_own() {
     in_house("a_program_is_nobody_in_a_world_of_its_own", |house| async move {
         let script = "id -u; id -G; grep -E '^(CapEff|CapBnd|NoNewPrivs)' /proc/self/status | cut -f2; hostname; \
-                      ls -d /proc/[0-9]* | wc -l; pwd; touch /root/x 2>/dev/null || echo no; echo end; sleep 100";
+                      ls -d /proc/[0-9]* | wc -l; pwd; touch /etc/fairlead-x 2>/dev/null || echo no; echo end; sleep 100";
         house.pod("who", &["sh", "-c", script], json!({})).await;
         let pod = house.ready("who").await;
         let said = house.says(&pod, "c", "end").await;
