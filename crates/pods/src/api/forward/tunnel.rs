@@ -190,3 +190,6 @@ impl Tunnel {
         self.streams.remove(&error);
     }
 }
+
+#[cfg(test)]
+mod tests;
