@@ -28,10 +28,9 @@ async fn server() -> u16 {
 }
 
 /// kubectl, and the port it listens on.
-async fn forward(house: &House, port: u16, websockets: bool) -> (Child, u16) {
+async fn forward(house: &House, port: u16) -> (Child, u16) {
     let arguments = ["port-forward", "--address", "127.0.0.1", "pod/p", &format!(":{port}")];
-    let mut command = house.command(&arguments);
-    let mut child = command.env("KUBECTL_PORT_FORWARD_WEBSOCKETS", websockets.to_string()).spawn().expect("kubectl");
+    let mut child = house.command(&arguments).spawn().expect("kubectl");
     let mut lines = BufReader::new(child.stdout.take().expect("out")).lines();
     let line = lines.next_line().await.expect("a line").expect("a line");
     // It writes a line for every connection; somebody has to read them.
@@ -55,9 +54,9 @@ async fn exchange(port: u16, bytes: Vec<u8>) -> Vec<u8> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn fifty_connections_at_once_each_get_their_own_answer() {
-    for (way, websockets) in [(Way::Memory, true), (Way::Tls, true), (Way::Memory, false)] {
+    for way in [Way::Memory, Way::Tls, Way::Spdy] {
         let Some(house) = House::new("fifty", way).await else { return };
-        let (_child, port) = forward(&house, server().await, websockets).await;
+        let (_child, port) = forward(&house, server().await).await;
         let mut all = JoinSet::new();
         for at in 0..50usize {
             all.spawn(async move {
@@ -81,7 +80,7 @@ async fn a_port_nobody_listens_on_is_told() {
     let closed = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = closed.local_addr().expect("an address").port();
     drop(closed);
-    let (mut child, local) = forward(&house, port, true).await;
+    let (mut child, local) = forward(&house, port).await;
     assert_eq!(exchange(local, Vec::new()).await, b"");
     let mut complaints = BufReader::new(child.stderr.take().expect("err")).lines();
     let line = timeout(Duration::from_secs(20), complaints.next_line()).await.expect("in time").expect("a line");
