@@ -232,7 +232,7 @@ impl Resource {
             Subresource::Status => ("status", of.kind, &["get", "patch", "update"]),
             Subresource::Finalize => ("finalize", of.kind, &["update"]),
             Subresource::Binding => ("binding", "Binding", &["create"]),
-            Subresource::Proxy => ("proxy", "ServiceProxyOptions", &["create", "delete", "get", "patch", "update"]),
+            Subresource::Proxy => ("proxy", proxy_options(of), &["create", "delete", "get", "patch", "update"]),
             Subresource::Token => ("token", "TokenRequest", &["create"]),
             Subresource::Log => ("log", of.kind, &["get"]),
             Subresource::Exec => ("exec", "PodExecOptions", &["create", "get"]),
@@ -306,6 +306,11 @@ impl Resource {
     fn response_kind(&self) -> Value {
         json!({"group": self.group, "version": self.version, "kind": self.kind})
     }
+}
+
+/// The kind of the options of a request that is passed on.
+pub(crate) fn proxy_options(of: &Kind) -> &'static str {
+    if of.resource == "nodes" { "NodeProxyOptions" } else { "ServiceProxyOptions" }
 }
 
 /// The verb's name in the API.

@@ -210,7 +210,7 @@ pub static NODE: Kind = Kind {
     rules: &node::RULES,
     short_names: &["no"],
     namespaced: false,
-    subresources: &[Subresource::Status],
+    subresources: &[Subresource::Proxy, Subresource::Status],
     store_prefix: "minions",
     ..kind("Node", "nodes", &schema::node::NODE)
 };
@@ -429,7 +429,7 @@ pub enum Subresource {
     Finalize,
     /// `binding` of a Pod.
     Binding,
-    /// `proxy` of a Service.
+    /// `proxy` of a Service or a Node.
     Proxy,
     /// `token` of a ServiceAccount.
     Token,

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use fairlead_api::kinds;
+use fairlead_api::view::View;
 use fairlead_cluster::{Change, Cluster, Error, Mirror, Recorder, Selection};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
@@ -17,6 +18,7 @@ use crate::queue::Queue;
 use view::{Agent, Reported};
 
 mod silence;
+mod taints;
 mod view;
 
 /// Where agents keep their Leases.
@@ -29,20 +31,36 @@ pub(crate) async fn run(cluster: Cluster, grace: Duration, host: String, stop: C
     let recorder = Recorder::new(&cluster, "node-controller", &host);
     let mut watcher = Watcher { grace, agents: HashMap::new(), queue: Queue::new() };
     let mut tasks: JoinSet<(String, Result<(), Error>)> = JoinSet::new();
+    let (mut wrong, mut repairs) = (Queue::<String>::new(), JoinSet::new());
     loop {
+        while let Some(name) = wrong.take() {
+            let cluster = cluster.clone();
+            repairs.spawn(async move { (taints::put_right(&cluster, &name).await, name) });
+        }
         while let Some(name) = watcher.silent(&mirror) {
             let (cluster, recorder) = (cluster.clone(), recorder.clone());
             tasks.spawn(async move { (name.clone(), silence::tell(&cluster, &recorder, &name).await) });
         }
-        let due = watcher.queue.due().unwrap_or_else(|| Instant::now() + Duration::from_secs(3600));
+        let due = [watcher.queue.due(), wrong.due()].into_iter().flatten().min();
+        let due = due.unwrap_or_else(|| Instant::now() + Duration::from_secs(3600));
         tokio::select! {
             () = stop.cancelled() => return,
             changes = mirror.next() => {
                 changes.of::<Agent>().iter().filter(|change| change.new.is_some()).for_each(|change| watcher.hear(&change.key.name));
                 changes.of::<Reported>().iter().for_each(|change| watcher.see(&mirror, change));
+                let nodes = changes.of::<Reported>().iter().filter_map(|change| change.new.as_ref());
+                nodes.filter(|node| taints::are_wrong(node)).for_each(|node| wrong.add(node.meta().name.clone()));
             }
             Some(ended) = tasks.join_next() => match ended {
                 Ok((name, result)) => watcher.told(name, result),
+                Err(error) => std::panic::resume_unwind(error.into_panic()),
+            },
+            Some(ended) = repairs.join_next() => match ended {
+                Ok((Ok(()), name)) => wrong.done(name),
+                Ok((Err(error), name)) => {
+                    tracing::warn!(node = name, %error, "cannot put the taints of a Node right");
+                    wrong.failed(name);
+                }
                 Err(error) => std::panic::resume_unwind(error.into_panic()),
             },
             () = sleep_until(due) => {}

@@ -23,7 +23,7 @@ use crate::auth::rbac::{Attributes, Target as About};
 use crate::options::Query;
 use crate::reply::{self, Body};
 use crate::route::Target;
-use crate::{Inner, object, read};
+use crate::{Inner, object, read, route};
 
 mod location;
 
@@ -49,7 +49,7 @@ pub(crate) async fn log(server: &Inner, target: &Target, query: &Query) -> Resul
     let options = location::log_options(query, &target.name)?;
     let pod = find(server, target).await?;
     let container = location::container(query.text("container"), &pod)?;
-    let Some(node) = node(server, &pod).await? else {
+    let Some(node) = node_of(server, &pod).await? else {
         // What runs nowhere has written nothing.
         let mut nothing = reply::plain(204, "");
         nothing.headers_mut().remove(http::header::CONTENT_TYPE);
@@ -76,7 +76,7 @@ pub(crate) async fn stream(
     let pod = find(server, target).await?;
     let path = location::of_stream(&target.subresource, query, &pod)?;
     let why = || Failure::bad_request(format!("pod {} does not have a host assigned", target.name));
-    let node = node(server, &pod).await?.ok_or_else(why)?;
+    let node = node_of(server, &pod).await?.ok_or_else(why)?;
     let (Some(client), true) = (parts.extensions.get::<OnUpgrade>(), parts.headers.contains_key(UPGRADE)) else {
         return Err(Failure::bad_request("Upgrade request required"));
     };
@@ -90,6 +90,26 @@ pub(crate) async fn stream(
     let mut response = reply::plain(101, "");
     *response.headers_mut() = agreement(answer.headers());
     Ok(response)
+}
+
+/// GET `nodes/NAME/proxy/PATH`: what a Node says of itself. Streams are not to be had this way: who may see a Node may not
+/// therefore run commands in its Pods.
+pub(crate) async fn node(server: &Inner, target: &Target, parts: &Parts) -> Result<Response<Body>, Failure> {
+    let first = target.rest.split('/').nth(1).unwrap_or_default();
+    if parts.method != Method::GET || !matches!(first, "healthz" | "pods" | "containerLogs") {
+        let why = "of a node, only GET of healthz, pods and containerLogs is passed on";
+        return Err(Failure::forbidden(Subject { group: "", kind: "nodes", name: &target.name }, why));
+    }
+    let whole = Target { subresource: String::new(), ..target.clone() };
+    let node = object::load(&kinds::NODE, &*read::find(&*server.store, &whole).await?)?;
+    let place = place(server)?;
+    let query = parts.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    let path = format!("{}{query}", route::after(parts.uri.path(), route::NODE_PROXY_PARTS));
+    let answer = ask(server, &node, &Method::GET, &path, HeaderMap::new()).await?;
+    if answer.status() != StatusCode::OK {
+        return Err(complaint(answer).await);
+    }
+    Ok(streamed(answer, place))
 }
 
 /// A stream runs commands, so who may only `get` may not have one, though WebSockets begin with a GET.
@@ -111,7 +131,7 @@ async fn find(server: &Inner, target: &Target) -> Result<Value, Failure> {
 }
 
 /// The Pod's Node; `None`: it is on none yet.
-async fn node(server: &Inner, pod: &Value) -> Result<Option<Value>, Failure> {
+async fn node_of(server: &Inner, pod: &Value) -> Result<Option<Value>, Failure> {
     let name = pod.at("spec").text("nodeName");
     if name.is_empty() {
         return Ok(None);
@@ -181,12 +201,14 @@ async fn complaint(answer: Response<Incoming>) -> Failure {
 
 /// A Node's answer, passed on as it comes. One that breaks off ends early; there is nobody left to tell.
 fn streamed(answer: Response<Incoming>, place: OwnedSemaphorePermit) -> Response<Body> {
+    let media = answer.headers().get(http::header::CONTENT_TYPE).cloned();
     let frames = futures_util::stream::unfold((answer.into_body(), place), |(mut body, place)| async move {
         let frame = body.frame().await?.ok()?;
         Some((Ok(frame), (body, place)))
     });
     let mut response = reply::plain(200, "");
-    response.headers_mut().insert(http::header::CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+    let media = media.unwrap_or(HeaderValue::from_static("text/plain"));
+    response.headers_mut().insert(http::header::CONTENT_TYPE, media);
     response.map(|_| http_body_util::StreamBody::new(frames).boxed_unsync())
 }
 

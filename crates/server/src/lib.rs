@@ -299,6 +299,9 @@ impl Call<'_> {
         let operation = Operation::of(&self.parts.method, target)?;
         match operation {
             Operation::List => return self.list(target).await,
+            Operation::Proxy if *target.kind == kinds::NODE => {
+                return connect::node(self.server, target, self.parts).await;
+            }
             Operation::Proxy => return proxy::proxy(self.server, target, self.parts, body).await,
             Operation::Log => return connect::log(self.server, target, self.query).await,
             Operation::Stream => return connect::stream(self.server, user, target, self.parts, self.query).await,

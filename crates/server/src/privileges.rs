@@ -19,7 +19,7 @@ pub(crate) fn grant(
     kind: &Kind,
     pod: &mut Value,
 ) -> Option<String> {
-    if *kind != kinds::POD {
+    if *kind != kinds::POD || !privileges::runs_on_host(pod) {
         return None;
     }
     let asked = privileges::asked(pod);

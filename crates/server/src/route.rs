@@ -104,7 +104,8 @@ fn target(kind: Option<&'static Kind>, namespace: &str, rest: &[&str], path: &st
     if rest.len() > 2 && subresource != "proxy" {
         return Route::UnknownResource;
     }
-    let rest = if subresource == "proxy" { after(path, PROXY_PARTS).to_owned() } else { String::new() };
+    let parts = if kind.namespaced { PROXY_PARTS } else { NODE_PROXY_PARTS };
+    let rest = if subresource == "proxy" { after(path, parts).to_owned() } else { String::new() };
     Route::Resource(Target {
         kind,
         namespace: namespace.to_owned(),
@@ -125,6 +126,8 @@ pub(crate) fn after(path: &str, count: usize) -> &str {
 
 /// How many parts `/api/v1/namespaces/NS/services/NAME/proxy` has.
 pub(crate) const PROXY_PARTS: usize = 7;
+/// How many parts `/api/v1/nodes/NAME/proxy` has.
+pub(crate) const NODE_PROXY_PARTS: usize = 5;
 
 /// Turns `%41` into `A`. What is not valid stays as it is.
 pub(crate) fn percent_decode(text: &str) -> String {

@@ -240,7 +240,9 @@ impl About {
                 suffix: "Token",
                 ..own
             },
-            Subresource::Proxy => About { kind: "ServiceProxyOptions", schema: None, suffix: "Proxy", ..own },
+            Subresource::Proxy => {
+                About { kind: crate::discovery::proxy_options(of), schema: None, suffix: "Proxy", ..own }
+            }
             Subresource::Log => About { schema: None, suffix: "Log", ..own },
             Subresource::Exec => About { kind: "PodExecOptions", schema: None, suffix: "Exec", ..own },
             Subresource::Attach => About { kind: "PodAttachOptions", schema: None, suffix: "Attach", ..own },

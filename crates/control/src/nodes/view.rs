@@ -24,7 +24,22 @@ impl View for Agent {
 #[serde(default)]
 pub(super) struct Reported {
     metadata: Meta,
+    spec: Spec,
     status: Status,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Spec {
+    unschedulable: bool,
+    taints: Option<Vec<Taint>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Taint {
+    key: String,
+    effect: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -37,6 +52,7 @@ struct Status {
 #[serde(rename_all = "camelCase", default)]
 struct Condition {
     r#type: String,
+    status: String,
     last_heartbeat_time: Option<String>,
 }
 
@@ -49,6 +65,22 @@ impl View for Reported {
 }
 
 impl Reported {
+    /// What a condition says.
+    pub(super) fn status(&self, kind: &str) -> Option<&str> {
+        let found = self.status.conditions.iter().flatten().find(|condition| condition.r#type == kind);
+        found.map(|condition| condition.status.as_str())
+    }
+
+    /// Whether no new Pods may come.
+    pub(super) fn unschedulable(&self) -> bool {
+        self.spec.unschedulable
+    }
+
+    /// Keys and effects of its taints.
+    pub(super) fn taints(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.spec.taints.iter().flatten().map(|taint| (taint.key.as_str(), taint.effect.as_str()))
+    }
+
     /// The time the agent last wrote, as it sees it.
     pub(super) fn heartbeat(&self) -> Option<&str> {
         let ready = self.status.conditions.iter().flatten().find(|condition| condition.r#type == "Ready");

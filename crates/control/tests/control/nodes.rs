@@ -162,3 +162,19 @@ async fn a_pod_that_never_was_on_a_node_is_ended_when_it_is_deleted() {
     house.merge(&kinds::POD, "default", "held", json!({"metadata": {"finalizers": null}})).await;
     house.until_gone(&kinds::POD, "default", "held").await;
 }
+
+#[tokio::test]
+async fn taints_say_what_the_conditions_say() {
+    let house = House::near().await;
+    control(&house);
+    node_with_pod(&house).await;
+    let taints = |node: &Value| -> Vec<String> {
+        node.at("spec").list("taints").iter().map(|taint| taint.text("key").to_owned()).collect()
+    };
+    house.until(&kinds::NODE, "", "n", |node| taints(node).is_empty()).await;
+    house.merge(&kinds::NODE, "", "n", json!({"spec": {"unschedulable": true}})).await;
+    house.until(&kinds::NODE, "", "n", |node| taints(node) == ["node.kubernetes.io/unschedulable"]).await;
+    house.merge(&kinds::NODE, "", "n", json!({"spec": {"unschedulable": null}})).await;
+    lease(&house).await;
+    house.until(&kinds::NODE, "", "n", |node| taints(node) == ["node.kubernetes.io/unreachable"]).await;
+}

@@ -1,4 +1,4 @@
-//! Exec and attach: the streams of a command over one WebSocket, each message led by the number of its channel.
+//! Exec and attach: the streams of a command over one WebSocket, each message led by the number of its channel; or over SPDY.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -8,6 +8,7 @@ use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
+use hyper::upgrade::OnUpgrade;
 use serde::Deserialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
@@ -21,6 +22,7 @@ use crate::host::{Exit, Host, Input, Output, Refusal, Session, Streams, Target};
 use channel::{CLOSE, ERROR, Protocol, RESIZE, STDERR, STDIN, STDOUT};
 
 pub(super) mod channel;
+mod spdy;
 mod status;
 
 /// How much of an output is sent at a time.
@@ -73,8 +75,13 @@ pub(super) async fn attach(
 /// What a client wants, and in which words.
 struct Call {
     streams: Streams,
-    protocol: &'static Protocol,
-    key: String,
+    words: Words,
+}
+
+/// How a client speaks.
+enum Words {
+    WebSocket { key: String, protocol: &'static Protocol },
+    Spdy,
 }
 
 impl Call {
@@ -91,9 +98,12 @@ impl Call {
         }
         match Asked::of(request.headers()) {
             Asked::WebSocket { key, protocols } => match Protocol::choose(&protocols) {
-                Some(protocol) => Ok(Call { streams, protocol, key }),
+                Some(protocol) => Ok(Call { streams, words: Words::WebSocket { key, protocol } }),
                 None => Err(upgrade::unknown(&protocols, &Protocol::names())),
             },
+            Asked::Spdy { protocols } if protocols.iter().any(|name| name == spdy::PROTOCOL) => {
+                Ok(Call { streams, words: Words::Spdy })
+            }
             Asked::Spdy { protocols } => Err(upgrade::unknown(&protocols, &Protocol::names())),
             Asked::Nothing => Err(upgrade::REQUIRED.to_owned()),
         }
@@ -107,40 +117,55 @@ impl Call {
         mut request: Request<Incoming>,
         place: OwnedSemaphorePermit,
     ) -> Response<Body> {
-        if let (false, Err(refusal)) = (self.protocol.tells, &session) {
-            return refuse(refusal);
-        }
-        let session = session.unwrap_or_else(|refusal| failed(&refusal));
         let connection = upgrade::later(&mut request);
-        let response = upgrade::websocket(&self.key, self.protocol.name);
+        let response = match (&self.words, &session) {
+            (Words::WebSocket { protocol: Protocol { tells: false, .. }, .. }, Err(refusal)) => return refuse(refusal),
+            (Words::WebSocket { key, protocol }, _) => upgrade::websocket(key, protocol.name),
+            (Words::Spdy, _) => upgrade::spdy(spdy::PROTOCOL),
+        };
+        let session = session.unwrap_or_else(|refusal| failed(&refusal));
         tokio::spawn(async move {
             let _place = place;
-            if let Some(socket) = upgrade::open(connection).await {
-                self.run(socket, session).await;
-            }
+            self.serve(session, connection).await;
         });
         response
     }
 
-    async fn run(&self, socket: Socket, session: Session) {
-        let (sink, stream) = socket.split();
-        let (out, queue) = mpsc::channel(QUEUE);
-        let out = Out { queue: out, protocol: self.protocol };
-        let Session { stdin, stdout, stderr, resize, exit } = session;
-        let greeting = if self.streams.stdout { STDOUT } else { ERROR };
-        let work = async move {
-            out.send(greeting, &[]).await;
-            let ended = finish(stdout, stderr, exit, &out).await;
-            out.send(ERROR, status::of(&ended, self.protocol.tells).as_bytes()).await;
-        };
-        let mut input = pin!(input(stream, self.protocol, stdin, resize));
-        tokio::select! {
-            _ = join(work, write(queue, sink)) => {}
-            // The client is gone, and what was started for it goes with it.
-            () = &mut input => return,
+    async fn serve(self, session: Session, connection: OnUpgrade) {
+        match self.words {
+            Words::WebSocket { protocol, .. } => {
+                if let Some(socket) = upgrade::open(connection).await {
+                    run(protocol, self.streams, socket, session).await;
+                }
+            }
+            Words::Spdy => {
+                if let Some(connection) = upgrade::raw(connection).await {
+                    spdy::serve(self.streams, session, connection).await;
+                }
+            }
         }
-        let _ = timeout(LINGER, input).await;
     }
+}
+
+/// Serves a command over a WebSocket until it has ended or the client is gone.
+async fn run(protocol: &'static Protocol, streams: Streams, socket: Socket, session: Session) {
+    let (sink, stream) = socket.split();
+    let (out, queue) = mpsc::channel(QUEUE);
+    let out = Out { queue: out, encode: Box::new(|channel, data| protocol.encode(channel, data)) };
+    let Session { stdin, stdout, stderr, resize, exit } = session;
+    let greeting = if streams.stdout { STDOUT } else { ERROR };
+    let work = async move {
+        out.send(greeting, &[]).await;
+        let ended = finish(stdout, stderr, exit, &out).await;
+        out.send(ERROR, status::of(&ended, protocol.tells).as_bytes()).await;
+    };
+    let mut input = pin!(input(stream, protocol, stdin, resize));
+    tokio::select! {
+        _ = join(work, write(queue, sink)) => {}
+        // The client is gone, and what was started for it goes with it.
+        () = &mut input => return,
+    }
+    let _ = timeout(LINGER, input).await;
 }
 
 /// A command that was refused, as one that ended by that.
@@ -150,7 +175,12 @@ fn failed(refusal: &Refusal) -> Session {
 }
 
 /// Passes outputs on until the command has ended and all is said.
-async fn finish(stdout: Option<Input>, stderr: Option<Input>, mut exit: BoxFuture<'static, Exit>, out: &Out) -> Exit {
+async fn finish<M>(
+    stdout: Option<Input>,
+    stderr: Option<Input>,
+    mut exit: BoxFuture<'static, Exit>,
+    out: &Out<M>,
+) -> Exit {
     let mut pumps = pin!(join(pump(stdout, STDOUT, out), pump(stderr, STDERR, out)));
     tokio::select! {
         ended = &mut exit => {
@@ -161,16 +191,16 @@ async fn finish(stdout: Option<Input>, stderr: Option<Input>, mut exit: BoxFutur
     }
 }
 
-/// Where messages to the client go.
-struct Out {
-    queue: mpsc::Sender<Message>,
-    protocol: &'static Protocol,
+/// Where what is said on channels goes to, and how it is written there.
+struct Out<M> {
+    queue: mpsc::Sender<M>,
+    encode: Box<dyn Fn(u8, &[u8]) -> M + Send + Sync>,
 }
 
-impl Out {
+impl<M> Out<M> {
     /// False when nobody listens any more.
     async fn send(&self, channel: u8, data: &[u8]) -> bool {
-        self.queue.send(self.protocol.encode(channel, data)).await.is_ok()
+        self.queue.send((self.encode)(channel, data)).await.is_ok()
     }
 }
 
@@ -185,7 +215,7 @@ async fn write(mut queue: mpsc::Receiver<Message>, mut sink: SplitSink<Socket, M
 }
 
 /// Passes an output on until it ends.
-async fn pump(output: Option<Input>, channel: u8, out: &Out) {
+async fn pump<M>(output: Option<Input>, channel: u8, out: &Out<M>) {
     let Some(mut output) = output else { return };
     let mut chunk = vec![0; CHUNK];
     while let Ok(count @ 1..) = output.read(&mut chunk).await {

@@ -18,7 +18,7 @@ use crate::host::{Host, Target};
 
 mod channels;
 mod lane;
-mod tunnel;
+pub(super) mod tunnel;
 
 /// SPDY in a WebSocket.
 const TUNNEL: &str = "SPDY/3.1+portforward.k8s.io";

@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::house::{House, Way};
 
-const WAYS: [Way; 2] = [Way::Memory, Way::Tls];
+const WAYS: [Way; 3] = [Way::Memory, Way::Tls, Way::Spdy];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_has_its_streams_and_its_exit_code() {
@@ -40,9 +40,12 @@ async fn a_lot_of_input_comes_back_whole() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_is_said() {
+    for way in [Way::Spdy, Way::Memory] {
+        let Some(house) = House::new("commands", way).await else { return };
+        let done = house.kubectl(&["exec", "p", "--", "no-such-program"], b"").await;
+        done.check(1, "", "exec: \"no-such-program\": executable file not found in $PATH");
+    }
     let Some(house) = House::new("commands", Way::Memory).await else { return };
-    let done = house.kubectl(&["exec", "p", "--", "no-such-program"], b"").await;
-    done.check(1, "", "exec: \"no-such-program\": executable file not found in $PATH");
     let raw = |path: &str| ["get", "--raw", path].map(str::to_owned);
     let check = async |path: &str, err: &str| {
         let arguments = raw(path);
@@ -63,7 +66,13 @@ async fn a_terminal_is_one_and_knows_its_size() {
     if !fairlead_testkit::need("a_terminal", "script") {
         return;
     }
-    let Some(house) = House::new("a_terminal", Way::Memory).await else { return };
+    for way in [Way::Memory, Way::Spdy] {
+        let Some(house) = House::new("a_terminal", way).await else { return };
+        terminal(&house).await;
+    }
+}
+
+async fn terminal(house: &House) {
     // kubectl asks for a terminal only if it has one itself.
     let command = house.command(&["exec", "-it", "p", "--", "sh", "-c", "tty; exit 6"]);
     let words: Vec<String> = std::iter::once(command.as_std().get_program())
@@ -72,7 +81,8 @@ async fn a_terminal_is_one_and_knows_its_size() {
         .collect();
     let mut outer = tokio::process::Command::new("script");
     outer.args(["-qec", &format!("stty cols 91 rows 17; {}", words.join(" ")), "/dev/null"]);
-    outer.env("HOME", house.dir.path()).stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped());
+    outer.envs(command.as_std().get_envs().filter_map(|(name, value)| Some((name, value?))));
+    outer.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped());
     let done = house.run(outer, b"").await;
     assert!(done.out.contains("/dev/pts/") && done.code == 6, "{done:?}");
     assert_eq!(house.host.sizes.lock().expect("no panic").first(), Some(&(91, 17)));
@@ -98,7 +108,13 @@ async fn a_container_is_attached_to() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_ends_with_its_client() {
-    let Some(house) = House::new("a_command", Way::Memory).await else { return };
+    for way in [Way::Memory, Way::Spdy] {
+        let Some(house) = House::new("a_command", way).await else { return };
+        ends_with_its_client(&house).await;
+    }
+}
+
+async fn ends_with_its_client(house: &House) {
     let mark = house.dir.path().join("mark");
     let beat = format!("while true; do date +%s%N > {}; sleep 0.05; done", mark.display());
     let mut child = house.command(&["exec", "p", "--", "sh", "-c", &beat]).spawn().expect("kubectl");

@@ -54,7 +54,7 @@ async fn exchange(port: u16, bytes: Vec<u8>) -> Vec<u8> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn fifty_connections_at_once_each_get_their_own_answer() {
-    for way in [Way::Memory, Way::Tls] {
+    for way in [Way::Memory, Way::Tls, Way::Spdy] {
         let Some(house) = House::new("fifty", way).await else { return };
         let (_child, port) = forward(&house, server().await).await;
         let mut all = JoinSet::new();

@@ -34,11 +34,15 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const TOKENS: &str =
     "admin-token,admin,1,system:masters\nreader-token,reader,2\nwriter-token,writer,3\nroot-token,root,4\n";
 
-/// How the server reaches the node.
+/// How the server reaches the node, and how kubectl speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
+    /// In the same process, by WebSocket.
     Memory,
+    /// Over the network, by WebSocket.
     Tls,
+    /// In the same process, by SPDY as older clients do.
+    Spdy,
 }
 
 /// A running house.
@@ -48,6 +52,7 @@ pub(crate) struct House {
     pub(crate) cluster: Cluster,
     address: SocketAddr,
     kubectl: PathBuf,
+    way: Way,
     _ends: DropGuard,
 }
 
@@ -70,7 +75,7 @@ impl House {
         let groups = vec!["system:masters".to_owned(), "system:authenticated".to_owned()];
         let local = server.local(User { name: "test".to_owned(), groups, ..User::default() });
         let cluster = Cluster::new(local.clone(), Arc::new(local));
-        let house = House { dir, host, cluster, address, kubectl, _ends: stop.drop_guard() };
+        let house = House { dir, host, cluster, address, kubectl, way, _ends: stop.drop_guard() };
         house.furnish(port).await;
         Some(house)
     }
@@ -108,6 +113,8 @@ impl House {
         command
             .env("HOME", self.dir.path())
             .env("KUBECONFIG", "/dev/null")
+            .env("KUBECTL_REMOTE_COMMAND_WEBSOCKETS", (self.way != Way::Spdy).to_string())
+            .env("KUBECTL_PORT_FORWARD_WEBSOCKETS", (self.way != Way::Spdy).to_string())
             .args(["--server", &format!("https://{}", self.address), "--token", token])
             .arg("--certificate-authority")
             .arg(self.dir.path().join("authority.pem"))
@@ -161,7 +168,7 @@ impl Done {
 
 /// Says how the node is reached, and returns its port.
 async fn reach(server: &Server, api: Api, way: Way, dir: &TempDir, stop: &CancellationToken) -> u16 {
-    if way == Way::Memory {
+    if way != Way::Tls {
         let dialer = NodeDialer::local();
         dialer.add("n", move || api.connect());
         server.reach_nodes_by(dialer);

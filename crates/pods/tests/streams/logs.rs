@@ -53,3 +53,14 @@ async fn a_log_is_followed_until_the_container_ends() {
     assert_eq!(lines.next_line().await.expect("an end"), None);
     assert!(child.wait().await.expect("an end").success());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_tells_of_itself_and_gives_no_commands() {
+    let Some(house) = House::new("a_node", Way::Tls).await else { return };
+    let node = "/api/v1/nodes/n/proxy";
+    house.kubectl(&["get", "--raw", &format!("{node}/healthz")], b"").await.check(0, "ok", "");
+    let pods = house.kubectl(&["get", "--raw", &format!("{node}/pods")], b"").await;
+    assert!(pods.out.contains(r#""kind":"PodList""#), "{pods:?}");
+    let exec = format!("{node}/exec/default/p/c?command=id&output=1");
+    house.kubectl(&["get", "--raw", &exec], b"").await.check(1, "", "nodes \"n\" is forbidden");
+}

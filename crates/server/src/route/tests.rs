@@ -46,4 +46,5 @@ fn what_follows_proxy_is_kept_as_written() {
     assert_eq!(rest("/api/v1/namespaces/proxy/services/proxy/proxy/a/proxy/"), "/a/proxy/");
     assert_eq!(rest("/api/v1/namespaces/x/services/s/proxy/"), "/");
     assert_eq!(rest("/api/v1/namespaces/x/services/s/proxy"), "");
+    assert_eq!(rest("/api/v1/nodes/n/proxy/pods"), "/pods");
 }

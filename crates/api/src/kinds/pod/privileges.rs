@@ -11,10 +11,19 @@ pub const GRANTED: &str = "granted";
 /// Who may `use` this resource of this group may make such Pods.
 pub const RESOURCE: (&str, &str) = ("fairlead.dev", "hostprivileges");
 
+/// The image of containers that run on the file system of their Node.
+pub const HOST_IMAGE: &str = "host";
+
 /// The user and group that belong to nobody; greater ones are given to no account either.
 const NOBODY: i64 = 65534;
 /// Ports below are for privileged processes.
 const FREE_PORTS: i64 = 1024;
+
+/// Whether a container of the Pod runs on the file system of its Node. Privileges in an image are another matter.
+pub fn runs_on_host<V: Look>(pod: &V) -> bool {
+    let of = |list: &str| pod.at("spec").list(list).iter().any(|container| container.text("image") == HOST_IMAGE);
+    ["initContainers", "containers", "ephemeralContainers"].into_iter().any(of)
+}
 
 /// The fields by which a Pod asks for privileges; none: it needs none.
 pub fn asked<V: Look>(pod: &V) -> Vec<Path> {

@@ -50,7 +50,7 @@ where
 }
 
 /// Sends frames, together where several wait.
-async fn write<S: Sink<Bytes> + Unpin>(mut queue: mpsc::Receiver<Frame>, mut output: S) {
+pub(in crate::api) async fn write<S: Sink<Bytes> + Unpin>(mut queue: mpsc::Receiver<Frame>, mut output: S) {
     let (mut writer, mut bytes) = (Writer::new(), BytesMut::new());
     while let Some(frame) = queue.recv().await {
         writer.write(&frame, &mut bytes);
@@ -190,3 +190,6 @@ impl Tunnel {
         self.streams.remove(&error);
     }
 }
+
+#[cfg(test)]
+mod tests;
