@@ -1,5 +1,6 @@
 //! Who sends a request: a client certificate, a bearer token, or nobody in particular. What they may do is [`rbac`]'s question.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use fairlead_api::value::{Value, json};
@@ -21,6 +22,7 @@ pub mod service_account;
 #[cfg(test)]
 mod tests;
 pub mod token_file;
+pub(crate) mod web_socket;
 
 /// Everybody who said who they are.
 pub const AUTHENTICATED: &str = "system:authenticated";
@@ -191,8 +193,12 @@ impl Authenticator {
         if let Ok(Some(user)) = certificate {
             return Ok(Some(user));
         }
-        match bearer(&request.headers) {
-            Some(token) => self.token(token, None, objects, now).await.map(|(user, _)| Some(user)),
+        let token = match bearer(&request.headers) {
+            Some(token) => Some(Cow::Borrowed(token)),
+            None => web_socket::token(&request.headers)?.map(Cow::Owned),
+        };
+        match token {
+            Some(token) => self.token(&token, None, objects, now).await.map(|(user, _)| Some(user)),
             None => certificate,
         }
     }

@@ -18,12 +18,12 @@ use hyper_util::rt::TokioIo;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
-use crate::auth::User;
 use crate::auth::rbac::{Attributes, Target as About};
+use crate::auth::{User, web_socket};
 use crate::options::Query;
 use crate::reply::{self, Body};
 use crate::route::Target;
-use crate::{Inner, object, read, route};
+use crate::{Inner, object, read};
 
 mod location;
 
@@ -104,7 +104,8 @@ pub(crate) async fn node(server: &Inner, target: &Target, parts: &Parts) -> Resu
     let node = object::load(&kinds::NODE, &*read::find(&*server.store, &whole).await?)?;
     let place = place(server)?;
     let query = parts.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
-    let path = format!("{}{query}", route::after(parts.uri.path(), route::NODE_PROXY_PARTS));
+    // As it was checked, not as it was sent: the two may differ in what is escaped.
+    let path = format!("{}{query}", target.rest);
     let answer = ask(server, &node, &Method::GET, &path, HeaderMap::new()).await?;
     if answer.status() != StatusCode::OK {
         return Err(complaint(answer).await);
@@ -182,6 +183,12 @@ fn agreement(headers: &HeaderMap) -> HeaderMap {
         for value in headers.get_all(name) {
             kept.append(name, value.clone());
         }
+    }
+    // A token among the protocols is for us alone.
+    let protocols = web_socket::protocols(headers).join(", ");
+    match HeaderValue::from_str(&protocols) {
+        Ok(protocols) if !protocols.is_empty() => drop(kept.insert(SEC_WEBSOCKET_PROTOCOL, protocols)),
+        _ => drop(kept.remove(SEC_WEBSOCKET_PROTOCOL)),
     }
     kept
 }

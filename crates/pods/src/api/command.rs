@@ -191,10 +191,13 @@ async fn finish<M>(
     }
 }
 
+/// Makes what is sent of a channel's number and data.
+type Encode<M> = Box<dyn Fn(u8, &[u8]) -> M + Send + Sync>;
+
 /// Where what is said on channels goes to, and how it is written there.
 struct Out<M> {
     queue: mpsc::Sender<M>,
-    encode: Box<dyn Fn(u8, &[u8]) -> M + Send + Sync>,
+    encode: Encode<M>,
 }
 
 impl<M> Out<M> {
