@@ -67,6 +67,14 @@ impl Ask {
         }
     }
 
+    /// A question of nobody in particular.
+    #[cfg(test)]
+    pub(crate) fn sample(name: &str, rtype: u16) -> Ask {
+        let name = name.parse().expect("a name");
+        let (client, transport) = (IpAddr::from([127, 0, 0, 1]), Transport::Udp);
+        Ask { name, rtype, class: 1, edns: None, recursion: true, unchecked: false, client, transport, depth: 0 }
+    }
+
     /// The same for another name.
     pub(crate) fn with_name(&self, name: Name) -> Ask {
         Ask { name, ..self.clone() }

@@ -58,7 +58,7 @@ pub(crate) fn blocks(
         let known = wanted.map(&mut names).transpose()?;
         let port = server.keys.first().map_or(53, |key| key.port);
         let first = addresses.first().map(|address| SocketAddr::new(*address, port));
-        let label = first.map_or_else(String::new, |first| label(first));
+        let label = first.map_or_else(String::new, label);
         let chain = Arc::new(chain(server, label, known.clone(), metrics)?);
         blocks.names.extend(known.filter(|known| !blocks.names.iter().any(|names| Arc::ptr_eq(names, known))));
         blocks.hosts.extend(chain.hosts.clone());

@@ -52,14 +52,11 @@ pub(crate) struct Listener {
 impl Listener {
     /// Takes an address. Nothing is answered before [`Listener::start`].
     pub(crate) fn open(address: SocketAddr, sockets: usize, router: Arc<Router>) -> io::Result<Listener> {
-        let options = datagrams::Options { shared: sockets > 1, wait: WAIT };
-        let mut udp = vec![datagrams::bind(address, options)?];
-        // Port 0 is one for the first; the others want the same.
-        let address = udp[0].local_addr()?;
+        // Streams first: datagrams are shared with whoever else runs as we do, and must not be taken from somebody.
         let tcp = http::listen(address)?;
-        for _ in 1..sockets {
-            udp.push(datagrams::bind(address, options)?);
-        }
+        let address = tcp.local_addr()?;
+        let options = datagrams::Options { shared: sockets > 1, wait: WAIT };
+        let udp = (0..sockets).map(|_| datagrams::bind(address, options)).collect::<io::Result<Vec<_>>>()?;
         let place = Arc::new(Place { address, router: RwLock::new(router) });
         let (stopped, stop) = (Arc::new(AtomicBool::new(false)), CancellationToken::new());
         Ok(Listener { place, stopped, stop, threads: Vec::new(), opened: Some((udp, tcp)) })

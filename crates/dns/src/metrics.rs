@@ -52,6 +52,7 @@ struct Shared {
     hosts_reloaded: Gauge<f64, std::sync::atomic::AtomicU64>,
     autopath: Family<OfServer, Counter>,
     reloads_failed: Counter,
+    enabled: Family<OfPlugin, Gauge>,
     full: Counter,
     age: Gauge<f64, std::sync::atomic::AtomicU64>,
 }
@@ -83,6 +84,7 @@ impl Metrics {
     /// What is looked at when somebody asks, in the place of what was before.
     pub(crate) fn look_at(&self, caches: Vec<(String, String, Weak<Cache>)>, names: Vec<Weak<Names>>) {
         let caches = caches.into_iter().map(|(server, zones, cache)| (OfServer { server }, zones, cache)).collect();
+        self.shared.enabled.clear();
         *self.shared.looked_at.lock().unwrap_or_else(PoisonError::into_inner) = LookedAt { caches, names };
     }
 
@@ -149,6 +151,14 @@ impl Metrics {
     /// A Corefile that changed makes no sense.
     pub(crate) fn reload_failed(&self) {
         self.shared.reloads_failed.inc();
+    }
+
+    /// These plugins are asked for a zone.
+    pub(crate) fn enabled(&self, server: &str, zone: &str, plugins: &[&'static str]) {
+        for name in plugins {
+            let labels = OfPlugin { server: server.to_owned(), zone: zone.to_owned(), view: "", name };
+            self.shared.enabled.get_or_create(&labels).set(1);
+        }
     }
 
     /// Everything, as Prometheus reads it.
@@ -249,6 +259,14 @@ struct OfCache {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfPlugin {
+    server: String,
+    zone: String,
+    view: &'static str,
+    name: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfService {
     service_kind: &'static str,
 }
@@ -314,6 +332,7 @@ impl Shared {
             hosts_reloaded: Gauge::default(),
             autopath: Family::default(),
             reloads_failed: Counter::default(),
+            enabled: Family::default(),
             full: Counter::default(),
             age: Gauge::default(),
         };
@@ -367,6 +386,8 @@ impl Shared {
         registry.register("coredns_autopath_success", help, self.autopath.clone());
         let help = "Counter of the number of failed reload attempts";
         registry.register("coredns_reload_failed", help, self.reloads_failed.clone());
+        let help = "A metric that indicates whether a plugin is enabled on per server and zone basis";
+        registry.register("coredns_plugin_enabled", help, self.enabled.clone());
         let help = "How many questions were answered SERVFAIL because too many waited for others";
         registry.register("fairlead_dns_overload", help, self.full.clone());
         let help = "For how long the cluster's names have not been kept up to date";

@@ -160,6 +160,11 @@ impl Server {
         self.names.extend(fresh);
         self.names.retain(|followed| blocks.names.iter().any(|names| Arc::ptr_eq(names, &followed.names)));
         self.metrics.look_at(blocks.caches(), blocks.names.iter().map(Arc::downgrade).collect());
+        for (address, zones) in &blocks.places {
+            for (zone, chain) in zones.iter().filter(|(_, chain)| chain.is_counted()) {
+                self.metrics.enabled(&build::label(*address), &zone.to_string(), &chain.plugins.enabled());
+            }
+        }
         self.start_tasks(&blocks);
         self.settings = settings;
         Ok(())

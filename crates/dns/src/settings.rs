@@ -7,8 +7,12 @@ use std::time::Duration;
 use fairlead_zone::{Name, PodRecords};
 
 pub use pattern::{Matcher, Pattern};
+pub use remote::{Cache, Forward, HealthCheck, Policy, Prefetch, Share, Stale, Transport, Upstream};
+pub use rewrite::{AnswerRule, Rewrite, Rule};
 
 mod pattern;
+mod remote;
+mod rewrite;
 
 /// What a DNS server runs with.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -80,6 +84,27 @@ pub struct Plugins {
     pub looping: bool,
     /// `forward`, in order.
     pub forward: Vec<Forward>,
+}
+
+impl Plugins {
+    /// Those that are there, by name.
+    pub(crate) fn enabled(&self) -> Vec<&'static str> {
+        let plugins = [
+            ("autopath", self.autopath.is_some()),
+            ("cache", self.cache.is_some()),
+            ("errors", self.errors.is_some()),
+            ("forward", !self.forward.is_empty()),
+            ("hosts", self.hosts.is_some()),
+            ("kubernetes", self.kubernetes.is_some()),
+            ("loadbalance", self.loadbalance),
+            ("log", !self.log.is_empty()),
+            ("loop", self.looping),
+            ("prometheus", self.prometheus.is_some()),
+            ("rewrite", !self.rewrite.is_empty()),
+            ("template", !self.template.is_empty()),
+        ];
+        plugins.into_iter().filter(|(_, there)| *there).map(|(name, _)| name).collect()
+    }
 }
 
 /// Where to listen.
@@ -202,56 +227,6 @@ impl Fallthrough {
     }
 }
 
-/// `rewrite`: one rule.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Rewrite {
-    /// Whether later rules are looked at after this one matched.
-    pub proceed: bool,
-    /// What it does.
-    pub rule: Rule,
-}
-
-/// What a rewrite does.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Rule {
-    /// Asks for another name.
-    Name {
-        /// Which names.
-        from: Matcher,
-        /// The other name; `{1}` is what the first group matched.
-        to: String,
-        /// What is done to the answer.
-        answers: Vec<AnswerRule>,
-    },
-    /// Asks for another type.
-    Type {
-        /// This one.
-        from: u16,
-        /// By that one.
-        to: u16,
-    },
-    /// Changes times to live in the answer.
-    Ttl {
-        /// Of which names.
-        of: Matcher,
-        /// At least.
-        min: u32,
-        /// At most.
-        max: u32,
-    },
-}
-
-/// What a rewrite of a name does to the answer.
-#[derive(Debug, Clone, PartialEq)]
-pub enum AnswerRule {
-    /// The name asked for stands where the other name stood.
-    Auto,
-    /// Names of records that match become another.
-    Name(Pattern, String),
-    /// Names in the data of records that match become another.
-    Value(Pattern, String),
-}
-
 /// `autopath`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Autopath {
@@ -268,62 +243,6 @@ pub enum Search {
     Kubernetes,
     /// From a file like `resolv.conf`.
     File(String),
-}
-
-/// `cache`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Cache {
-    /// For names under these.
-    pub zones: Vec<Name>,
-    /// Answers with records.
-    pub success: Share,
-    /// Answers without.
-    pub denial: Share,
-    /// How long failures are kept.
-    pub servfail: Duration,
-    /// Answers that are asked for often are fetched again before they expire.
-    pub prefetch: Option<Prefetch>,
-    /// Expired answers are better than none.
-    pub stale: Option<Stale>,
-    /// Whether times to live stay as they were.
-    pub keep_ttl: bool,
-}
-
-/// Half of a cache.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Share {
-    /// So many answers.
-    pub capacity: usize,
-    /// For so many seconds at most.
-    pub max_ttl: u32,
-    /// For so many seconds at least.
-    pub min_ttl: u32,
-    /// Not for names under these.
-    pub disabled: Vec<Name>,
-}
-
-/// When to fetch an answer before it expires.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Prefetch {
-    /// Asked for so often.
-    pub amount: u32,
-    /// Without a gap of so long.
-    pub gap: Duration,
-    /// Less than so much of its time is left.
-    pub percent: u32,
-}
-
-/// How expired answers are used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stale {
-    /// For so long after they expired.
-    pub keep: Duration,
-    /// Whether a fresh one is tried for first.
-    pub verify: bool,
-    /// How long that may take; zero: as long as it takes.
-    pub limit: Duration,
-    /// Their time to live.
-    pub ttl: u32,
 }
 
 /// `template`.
@@ -403,81 +322,6 @@ pub struct Kubernetes {
     pub endpoint: Option<String>,
 }
 
-/// `forward`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Forward {
-    /// For names under this.
-    pub from: Name,
-    /// Not for names under these.
-    pub except: Vec<Name>,
-    /// Who is asked.
-    pub to: Vec<Upstream>,
-    /// Who is asked first.
-    pub policy: Policy,
-    /// Which transport.
-    pub transport: Transport,
-    /// Failed checks after which nobody asks there; 0: never.
-    pub max_fails: u32,
-    /// How an upstream that failed is checked.
-    pub health_check: HealthCheck,
-    /// How long an idle connection is kept.
-    pub expire: Duration,
-    /// How long an answer may take.
-    pub read_timeout: Duration,
-    /// Questions at a time; 0: as many as there are.
-    pub max_concurrent: usize,
-    /// Whether nobody is asked if nobody is well.
-    pub fail_fast: bool,
-    /// Codes after which the next upstream is asked.
-    pub failover: Vec<u8>,
-    /// Codes after which the next `forward` is asked.
-    pub next: Vec<u8>,
-}
-
-/// Who is asked.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Upstream {
-    /// A server.
-    Address(SocketAddr),
-    /// Those a file like `/etc/resolv.conf` names.
-    File(String),
-}
-
-/// Who is asked first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Policy {
-    /// Anybody.
-    #[default]
-    Random,
-    /// One after the other.
-    RoundRobin,
-    /// The first that is well.
-    Sequential,
-}
-
-/// How upstreams are asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Transport {
-    /// As we were.
-    #[default]
-    Same,
-    /// By UDP, and by TCP for what does not fit.
-    PreferUdp,
-    /// By TCP.
-    ForceTcp,
-}
-
-/// How an upstream that failed is checked.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HealthCheck {
-    /// So often, until it answers.
-    pub interval: Duration,
-    /// Whether recursion is asked for.
-    pub recursion: bool,
-    /// The name asked for.
-    pub domain: Name,
-}
-
 impl Settings {
     /// What a cluster's own DNS server runs with, without a Corefile: names of the domain and of addresses, everything else
     /// from these upstreams. Pods that ask with a search path get the answer at once.
@@ -507,17 +351,23 @@ impl Settings {
     }
 }
 
-impl Default for Cache {
-    fn default() -> Cache {
-        let share = |max_ttl| Share { capacity: 9984, max_ttl, min_ttl: 5, disabled: Vec::new() };
-        Cache {
+impl Default for Kubernetes {
+    fn default() -> Kubernetes {
+        Kubernetes {
             zones: Vec::new(),
-            success: share(3600),
-            denial: share(1800),
-            servfail: Duration::from_secs(5),
-            prefetch: None,
-            stale: None,
-            keep_ttl: false,
+            pods: PodRecords::Disabled,
+            ttl: fairlead_zone::DEFAULT_TTL,
+            namespaces: Vec::new(),
+            namespace_labels: None,
+            labels: None,
+            endpoint_pod_names: false,
+            noendpoints: false,
+            ignore_empty_service: false,
+            zonal: false,
+            fallthrough: Fallthrough::Never,
+            startup_timeout: Duration::from_secs(5),
+            kubeconfig: None,
+            endpoint: None,
         }
     }
 }

@@ -3,21 +3,10 @@ use std::net::IpAddr;
 use fairlead_zone::message::Head;
 
 use super::*;
-use crate::ask::Transport;
 use crate::metrics::Metrics;
 
 fn ask(name: &str) -> Ask {
-    Ask {
-        name: name.parse().expect("a name"),
-        rtype: words::A,
-        class: words::IN,
-        edns: None,
-        recursion: true,
-        unchecked: false,
-        client: IpAddr::from([127, 0, 0, 1]),
-        transport: Transport::Udp,
-        depth: 0,
-    }
+    Ask::sample(name, words::A)
 }
 
 fn cache(change: impl FnOnce(&mut settings::Cache)) -> Cache {

@@ -147,23 +147,3 @@ fn codes(option: &Line, found: &mut Findings) -> Vec<u8> {
     }
     codes
 }
-
-impl Default for Forward {
-    fn default() -> Forward {
-        Forward {
-            from: Name::root(),
-            except: Vec::new(),
-            to: Vec::new(),
-            policy: Policy::default(),
-            transport: Transport::default(),
-            max_fails: 2,
-            health_check: HealthCheck { interval: Duration::from_millis(500), recursion: true, domain: Name::root() },
-            expire: Duration::from_secs(10),
-            read_timeout: Duration::from_secs(2),
-            max_concurrent: 0,
-            fail_fast: false,
-            failover: Vec::new(),
-            next: Vec::new(),
-        }
-    }
-}

@@ -1,14 +1,12 @@
 //! `kubernetes`: which names of the cluster are served.
 
-use std::time::Duration;
-
 use fairlead_api::selector::LabelSelector;
 use fairlead_zone::{Name, PodRecords};
 
 use super::Findings;
 use super::tree::Line;
 use super::value::{fallthrough, only, only_duration, only_number, zones};
-use crate::settings::{Fallthrough, Kubernetes};
+use crate::settings::Kubernetes;
 
 /// `kubernetes [ZONES...] { ... }`.
 pub(super) fn read(line: &Line, of_block: &[Name], found: &mut Findings) -> Option<Kubernetes> {
@@ -95,25 +93,4 @@ fn selector(option: &Line, found: &mut Findings) -> Option<String> {
         found.add("kubernetes", option.name(), format_args!("{text:?} is no label selector"));
     }
     Some(text)
-}
-
-impl Default for Kubernetes {
-    fn default() -> Kubernetes {
-        Kubernetes {
-            zones: Vec::new(),
-            pods: PodRecords::Disabled,
-            ttl: fairlead_zone::DEFAULT_TTL,
-            namespaces: Vec::new(),
-            namespace_labels: None,
-            labels: None,
-            endpoint_pod_names: false,
-            noendpoints: false,
-            ignore_empty_service: false,
-            zonal: false,
-            fallthrough: Fallthrough::Never,
-            startup_timeout: Duration::from_secs(5),
-            kubeconfig: None,
-            endpoint: None,
-        }
-    }
 }

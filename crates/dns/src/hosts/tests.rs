@@ -1,5 +1,4 @@
 use super::*;
-use crate::ask::Transport;
 use crate::settings::Fallthrough;
 
 fn settings(lines: &[&str], fallthrough: Fallthrough) -> settings::Hosts {
@@ -15,26 +14,12 @@ fn settings(lines: &[&str], fallthrough: Fallthrough) -> settings::Hosts {
     }
 }
 
-fn ask(name: &str, rtype: u16) -> Ask {
-    Ask {
-        name: name.parse().expect("a name"),
-        rtype,
-        class: 1,
-        edns: None,
-        recursion: true,
-        unchecked: false,
-        client: IpAddr::from([127, 0, 0, 1]),
-        transport: Transport::Udp,
-        depth: 0,
-    }
-}
-
 const LINES: [&str; 4] = ["192.0.2.1 One uno # two", "2001:db8::1 one", "nonsense three", "# 192.0.2.9 four"];
 
 /// How many records an answer has; `None`: others are asked.
 fn check(fallthrough: Fallthrough, name: &str, rtype: u16, expected: Option<(u16, usize)>) {
     let hosts = Hosts::new(&settings(&LINES, fallthrough));
-    let found = match hosts.answer(&ask(name, rtype)) {
+    let found = match hosts.answer(&Ask::sample(name, rtype)) {
         Found::Reply(reply) => Some((reply.head.rcode.0, reply.answer.len())),
         Found::Pass => None,
     };

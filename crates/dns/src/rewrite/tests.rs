@@ -1,7 +1,6 @@
 use std::net::IpAddr;
 
 use super::*;
-use crate::ask::Transport;
 use crate::corefile::{self, Outside};
 
 struct Nothing;
@@ -24,17 +23,7 @@ fn rules(lines: &str) -> Vec<Rewrite> {
 
 /// What a name becomes, and the name a record of that name has in the answer.
 fn check(lines: &str, name: &str, asked: &str, told: &str) {
-    let mut ask = Ask {
-        name: name.parse().expect("a name"),
-        rtype: words::A,
-        class: 1,
-        edns: None,
-        recursion: true,
-        unchecked: false,
-        client: IpAddr::from([127, 0, 0, 1]),
-        transport: Transport::Udp,
-        depth: 0,
-    };
+    let mut ask = Ask::sample(name, words::A);
     let undos = rewrite(&rules(lines), &mut ask).expect("a name comes of it");
     assert_eq!(ask.name.to_string(), asked, "{lines}");
     let record = Record::address(ask.name.clone(), 60, IpAddr::from([192, 0, 2, 1]));

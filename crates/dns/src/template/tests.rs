@@ -1,7 +1,4 @@
-use std::net::IpAddr;
-
 use super::*;
-use crate::ask::Transport;
 use crate::settings::{Fallthrough, Pattern};
 
 fn check(pattern: &str, text: &str, name: &str, expected: Option<&str>) {
@@ -16,17 +13,7 @@ fn check(pattern: &str, text: &str, name: &str, expected: Option<&str>) {
         rcode: 0,
         fallthrough: Fallthrough::Zones(vec!["example".parse().expect("a name")]),
     };
-    let ask = Ask {
-        name: name.parse().expect("a name"),
-        rtype: 1,
-        class: 1,
-        edns: None,
-        recursion: true,
-        unchecked: false,
-        client: IpAddr::from([127, 0, 0, 1]),
-        transport: Transport::Udp,
-        depth: 0,
-    };
+    let ask = Ask::sample(name, 1);
     let found = match answer(&template, &ask) {
         Made::Reply(reply) => reply.answer.first().map(|record| format!("{} {:?}", record.name, record.rdata)),
         Made::Pass => Some("pass".to_owned()),

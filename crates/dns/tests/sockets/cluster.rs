@@ -137,6 +137,7 @@ fn before_the_cluster_is_known_names_fail_and_then_they_are_there() {
             "coredns_dns_responses_total{server=\"dns://127.0.0.1:1053\",zone=\".\",view=\"\",rcode=\"NXDOMAIN\",plugin=\"kubernetes\"} 1",
             "coredns_forward_responses_total{to=\"127.0.0.2:53\",rcode=\"NOERROR\"} 1",
             "fairlead_dns_stale_seconds 0",
+            "coredns_plugin_enabled{server=\"dns://127.0.0.1:1053\",zone=\".\",view=\"\",name=\"kubernetes\"} 1",
         ] {
             assert!(metrics.contains(line), "{line}\n{metrics}");
         }
