@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
+use fairlead_control::NodeRanges;
 use fairlead_server::Authorization;
 use fairlead_server::audit;
 use fairlead_server::auth::Anonymous;
@@ -248,17 +249,24 @@ fn resolve(flags: &Flags, role: Role, environment: &Environment) -> anyhow::Resu
             flags.request_timeout.as_ref().map_or(REQUEST_TIMEOUT, |Text(text)| text),
         )?,
         event_ttl: value::duration("event-ttl", flags.event_ttl.as_ref().map_or(EVENT_TTL, |Text(text)| text))?,
-        control: control::options(&control::Said {
-            controllers: flags.controllers.as_ref(),
-            usual: if role == Role::Up { "*,scheduler,node-ipam-controller,serviceaccount-controller" } else { "" },
-            max_endpoints_per_slice: flags.max_endpoints_per_slice.as_ref(),
-            mirroring_max_endpoints_per_subset: flags.mirroring_max_endpoints_per_subset.as_ref(),
-            node_monitor_grace_period: flags.node_monitor_grace_period.as_ref(),
-        })?,
+        control: controllers(flags, role)?,
         proxy: machine::settings(flags, role)?,
         log_format: log_format(&flags.log_format)?,
         log_level: log_level(&flags.log_level)?,
     })
+}
+
+/// What the controllers beside the server run with.
+fn controllers(flags: &Flags, role: Role) -> anyhow::Result<fairlead_control::Options> {
+    let options = control::options(&control::Said {
+        controllers: flags.controllers.as_ref(),
+        usual: if role == Role::Up { "*,scheduler,node-ipam-controller,serviceaccount-controller" } else { "" },
+        max_endpoints_per_slice: flags.max_endpoints_per_slice.as_ref(),
+        mirroring_max_endpoints_per_subset: flags.mirroring_max_endpoints_per_subset.as_ref(),
+        node_monitor_grace_period: flags.node_monitor_grace_period.as_ref(),
+    })?;
+    let node_ranges = NodeRanges { cluster: machine::pod_ranges(flags)?, ..NodeRanges::default() };
+    Ok(fairlead_control::Options { node_ranges, ..options })
 }
 
 fn text(value: &Option<Text>) -> &str {

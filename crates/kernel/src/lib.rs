@@ -16,7 +16,6 @@ pub mod netns;
 pub mod nft;
 pub mod process;
 pub mod relay;
-pub mod signal;
 mod sys;
 pub mod sysctl;
 pub mod terminal;

@@ -63,6 +63,15 @@ pub fn signal(process: i32, signal: i32) -> Result<(), Error> {
     calls::kill(process, signal).map_err(failed(&format!("sending signal {signal} to process {process}")))
 }
 
+/// Asks a process group to end: one that began with a process we started, and have not waited for yet, so that the number is
+/// still its own.
+pub fn terminate_group(process: u32) -> Result<(), Error> {
+    // 0 and 1 would mean our own group and everybody.
+    let group = i32::try_from(process).ok().filter(|process| *process > 1);
+    let group = group.ok_or_else(|| failed("asking a group to end")(io::ErrorKind::InvalidInput.into()))?;
+    signal(-group, libc::SIGTERM)
+}
+
 /// A process, also after its number was given to another.
 #[derive(Debug)]
 pub struct Handle(OwnedFd);

@@ -114,12 +114,6 @@ pub(crate) fn allow_huge_pages(allow: bool) -> io::Result<()> {
 }
 
 /// Moves this thread into a fresh namespace of the given kind.
-/// Sends a signal to a process, or to a group if the number is negative.
-pub(crate) fn kill(process: c_int, signal: c_int) -> io::Result<()> {
-    // SAFETY: no pointers are passed.
-    check(unsafe { libc::kill(process, signal) }).map(drop)
-}
-
 pub(crate) fn unshare(kind: c_int) -> io::Result<()> {
     // SAFETY: no pointers are passed; namespaces of network and mounts may be left by one thread alone.
     check(unsafe { libc::unshare(kind) }).map(drop)

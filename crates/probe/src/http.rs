@@ -13,9 +13,9 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::task::JoinSet;
 
 use crate::{Http, Outcome, Scheme, Stream, dial};
-use target::Target;
+use location::Target;
 
-mod target;
+mod location;
 mod tls;
 
 /// How many requests one look makes at most.
@@ -62,7 +62,7 @@ where
             return answer.judge();
         }
         // A name of the caller's own is meant for this server, not for whatever a whole URL leads to.
-        if target::absolute(location).is_some() {
+        if location::absolute(location).is_some() {
             headers.remove(HOST);
         }
         target = next;

@@ -164,7 +164,7 @@ flags! {
     /// How long an Event is kept after it was last written; 0 is for ever [default: 1h0m0s]
     #[arg(value_name = "DURATION")]
     event_ttl: Option<Text>,
-    /// Controllers to run: names, * for all, -NAME for all but that one [default: * with up, none with server]
+    /// Controllers to run: names, * for all that every cluster needs, -NAME for all but that one [default: all there are with up, none with server]
     #[arg(value_name = "NAME,...", allow_hyphen_values = true)]
     controllers: Option<Text>,
     /// The most endpoints in an EndpointSlice [default: 100]

@@ -55,7 +55,7 @@ async fn run(command: &str, timeout: Duration) -> Outcome {
         Ok(Err(error)) => Outcome::Failure(format!("{command:?}: {error}")),
         Err(_) => {
             // What the shell has started goes with it.
-            let _ = child.id().map(fairlead_kernel::signal::terminate_group);
+            let _ = child.id().map(fairlead_kernel::process::terminate_group);
             let _ = child.kill().await;
             Outcome::Failure(format!("{command:?} timed out after {timeout:?}"))
         }

@@ -62,7 +62,7 @@ impl Subject {
         let Subject::Command(child) = self else { return };
         if let Some(pid) = child.id() {
             // Who cannot be asked is not there any more.
-            let _ = fairlead_kernel::signal::terminate_group(pid);
+            let _ = fairlead_kernel::process::terminate_group(pid);
         }
         if timeout(grace, child.wait()).await.is_err() {
             let _ = child.kill().await;
