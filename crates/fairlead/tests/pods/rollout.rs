@@ -61,8 +61,11 @@ fn connect() -> io::Result<TcpStream> {
     Ok(stream)
 }
 
+/// A request that failed: when it was sent, and what became of it.
+type Failed = (Instant, String);
+
 /// Asks until told to stop. What went wrong.
-fn client(keep: bool, stop: &AtomicBool, asked: &AtomicUsize) -> Vec<String> {
+fn client(keep: bool, stop: &AtomicBool, asked: &AtomicUsize) -> Vec<Failed> {
     let mut kept: Option<TcpStream> = None;
     let mut wrong = Vec::new();
     while !stop.load(Ordering::Relaxed) {
@@ -72,17 +75,35 @@ fn client(keep: bool, stop: &AtomicBool, asked: &AtomicUsize) -> Vec<String> {
         asked.fetch_add(1, Ordering::Relaxed);
         match answered {
             Ok(stream) => kept = stream,
-            Err(error) => wrong.push(format!("keep {keep}, after {:?}: {error}", began.elapsed())),
+            Err(error) => wrong.push((began, format!("keep {keep}, after {:?}: {error}", began.elapsed()))),
         }
         thread::sleep(PACE.saturating_sub(began.elapsed()));
     }
     wrong
 }
 
-#[test]
-#[allow(clippy::print_stdout, reason = "how many requests there were is worth reading")]
-fn replacing_all_pods_fails_no_request() {
-    let Some(machine) = machine("replacing_all_pods_fails_no_request", &[]) else { return };
+/// Does something while clients ask. How many requests there were, and those that failed.
+fn under_load(machine: &Machine, work: impl FnOnce()) -> (usize, Vec<Failed>) {
+    let (stop, asked) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let wrong = thread::scope(|scope| {
+        let (stop, asked) = (&stop, &asked);
+        let start = |number| {
+            scope.spawn(move || {
+                machine.namespace.enter().unwrap();
+                client(number >= CLIENTS.0, stop, asked)
+            })
+        };
+        let clients: Vec<_> = (0..CLIENTS.0 + CLIENTS.1).map(start).collect();
+        work();
+        stop.store(true, Ordering::Relaxed);
+        clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
+    });
+    (asked.into_inner(), wrong)
+}
+
+/// A machine with a Service that answers.
+fn prepared(test: &str) -> Option<Machine> {
+    let machine = machine(test, &[])?;
     let script = machine.path("server.py");
     fs::write(&script, include_str!("server.py")).unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
@@ -91,29 +112,47 @@ fn replacing_all_pods_fails_no_request() {
     (0..PODS).for_each(|number| serve(&machine, 0, number));
     let reachable = || machine.namespace.run(|| connect().is_ok()).unwrap();
     machine.wait("the Service answers", reachable);
+    Some(machine)
+}
 
+#[test]
+#[allow(clippy::print_stdout, reason = "how many requests there were is worth reading")]
+fn replacing_all_pods_fails_no_request() {
+    let Some(machine) = prepared("replacing_all_pods_fails_no_request") else { return };
     let rounds = if full() { 20 } else { 3 };
-    let (stop, asked) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let wrong: Vec<String> = thread::scope(|scope| {
-        let (machine, stop, asked) = (&machine, &stop, &asked);
-        let start = |number| {
-            scope.spawn(move || {
-                machine.namespace.enter().unwrap();
-                client(number >= CLIENTS.0, stop, asked)
-            })
-        };
-        let clients: Vec<_> = (0..CLIENTS.0 + CLIENTS.1).map(start).collect();
+    let (asked, wrong) = under_load(&machine, || {
         for round in 1..=rounds {
-            (0..PODS).for_each(|number| serve(machine, round, number));
+            (0..PODS).for_each(|number| serve(&machine, round, number));
             let old: Vec<String> = (0..PODS).map(|number| format!("web-{}-{number}", round - 1)).collect();
             let old: Vec<&str> = old.iter().map(String::as_str).collect();
             machine.fairlead(&[&["stop"], old.as_slice()].concat()).fine();
         }
-        stop.store(true, Ordering::Relaxed);
-        clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
     });
-    let asked = asked.into_inner();
     println!("{asked} requests while {rounds} x {PODS} Pods were replaced, {} failed", wrong.len());
     assert!(asked > 100, "too few requests to say anything: {asked}");
+    let wrong: Vec<String> = wrong.into_iter().map(|(_, what)| what).collect();
     assert_eq!(wrong, Vec::<String>::new(), "of {asked}\n{}", machine.log());
+}
+
+#[test]
+#[allow(clippy::print_stdout, reason = "what a death costs is worth reading")]
+fn a_pod_that_is_killed_is_noticed_and_comes_again() {
+    let Some(machine) = prepared("a_pod_that_is_killed_is_noticed_and_comes_again") else { return };
+    let restarts = || machine.kubectl(&["get", "pods", "-o", "jsonpath={.items[*].status.containerStatuses[0].restartCount}"]);
+    let mut killed = Instant::now();
+    let (asked, wrong) = under_load(&machine, || {
+        thread::sleep(Duration::from_secs(1));
+        killed = Instant::now();
+        machine.shell(&format!("kill -9 $(pgrep -o -x -f 'python3 {} 8080')", machine.path("server.py").display())).fine();
+        machine.wait("it is started again", || restarts().out.contains('1'));
+        let ready = ["wait", "--for=condition=Ready", "--timeout=30s", "pod", "-l", "app=web"];
+        machine.kubectl(&ready).fine();
+        thread::sleep(Duration::from_secs(1));
+    });
+    let last = wrong.iter().map(|(sent, _)| sent.saturating_duration_since(killed)).max().unwrap_or_default();
+    println!("{asked} requests, {} failed; the last of them was sent {last:?} after the kill", wrong.len());
+    let before = wrong.iter().filter(|(sent, _)| *sent + PACE < killed).count();
+    assert_eq!(before, 0, "requests failed before anything happened: {wrong:?}");
+    // Each client has one request at a time: what is noticed late costs more than that.
+    assert!(wrong.len() <= 2 * (CLIENTS.0 + CLIENTS.1), "{} of {asked} failed: {wrong:?}", wrong.len());
 }
