@@ -269,7 +269,7 @@ impl House {
 async fn make_node(cluster: &Cluster) {
     let node = json!({
         "apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE},
-        "spec": {"podCIDR": "10.244.7.0/24", "podCIDRs": ["10.244.7.0/24", "fd00:244:7::/64"]},
+        "spec": {"podCIDR": "10.244.7.0/24", "podCIDRs": ["10.244.7.0/24", "fd00:244:0:7::/64"]},
     });
     cluster.create(&kinds::NODE, &node).await.unwrap();
     let addresses: Vec<Value> = NODE_ADDRESSES.iter().map(|ip| json!({"type": "InternalIP", "address": ip})).collect();

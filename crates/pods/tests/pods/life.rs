@@ -20,7 +20,7 @@ fn a_pod_starts_has_addresses_and_answers() {
         assert_eq!(pod.at("status").text("phase"), "Running");
         assert_eq!(pod.at("status").text("hostIP"), "192.168.77.1");
         let ips = addresses(&pod);
-        assert_eq!(ips, ["10.244.7.2".parse::<std::net::IpAddr>().unwrap(), "fd00:244:7::2".parse().unwrap()]);
+        assert_eq!(ips, ["10.244.7.2".parse::<std::net::IpAddr>().unwrap(), "fd00:244:0:7::2".parse().unwrap()]);
         for ip in ips {
             let (head, _) = get(SocketAddr::new(ip, 80)).unwrap();
             assert_eq!(head, "HTTP/1.0 200 OK", "{ip}");
