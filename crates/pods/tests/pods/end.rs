@@ -25,12 +25,19 @@ fn a_pod_is_told_to_end_only_after_every_proxy_knows() {
         let stop = tokio_util::sync::CancellationToken::new();
         tokio::spawn(programmed::announce(house.cluster.clone(), component, progress.follow(), stop.clone()));
         progress.reached(1);
-        let script = "trap 'echo told; exit 0' TERM; python3 -m http.server 8000 & while :; do sleep 0.05; done";
-        let hook = json!({"preStop": {"exec": {"command": ["sh", "-c", "echo hook > /proc/1/fd/1 || true"]}}});
+        let script = "trap 'cat /fairlead-order/hook; echo told > /fairlead-order/told; echo told; exit 0' TERM; \
+                      python3 -m http.server 8000 & while :; do sleep 0.05; done";
+        let command = ["sh", "-c", "test -e /fairlead-order/told || echo hook > /fairlead-order/hook"];
+        let hook = json!({"preStop": {"exec": {"command": command}}});
+        let mounts = json!([{"name": "order", "mountPath": "/fairlead-order"}]);
         let more = json!({
             "metadata": {"labels": {"app": "web"}},
-            "container": {"lifecycle": hook, "readinessProbe": {"tcpSocket": {"port": 8000}, "periodSeconds": 1}},
-            "spec": {"terminationGracePeriodSeconds": 20},
+            "container": {
+                "lifecycle": hook,
+                "readinessProbe": {"tcpSocket": {"port": 8000}, "periodSeconds": 1},
+                "volumeMounts": mounts,
+            },
+            "spec": {"terminationGracePeriodSeconds": 20, "volumes": [{"name": "order", "emptyDir": {}}]},
         });
         house.pod("web", &["sh", "-c", script], more).await;
         let pod = house.ready("web").await;
@@ -40,7 +47,14 @@ fn a_pod_is_told_to_end_only_after_every_proxy_knows() {
         assert!(!house.said(&pod, "c", 0).contains("told"), "it was told before the proxy knew");
         let address = SocketAddr::new(addresses(&pod)[0], 8000);
         assert!(tokio::task::spawn_blocking(move || get(address)).await.unwrap().is_ok(), "it no longer answers");
+        // Somebody is still served.
+        let served = std::net::TcpStream::connect(address).unwrap();
         progress.reached(u64::MAX / 2);
+        tokio::time::sleep(Duration::from_millis(1000)).await;
+        assert!(!house.said(&pod, "c", 0).contains("told"), "it was told while it served somebody");
+        drop(served);
+        let said = house.says(&pod, "c", "told").await;
+        assert!(said.contains("hook\ntold\n"), "{said}");
         house.until_gone("web").await;
         stop.cancel();
     });
