@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 
 use fairlead_kernel::{Error, mount};
@@ -42,9 +42,25 @@ pub(super) fn make(launch: &Launch) -> Result<(), Error> {
 fn open(wanted: &Mount) -> io::Result<File> {
     let source = File::open(&wanted.source)?;
     match &wanted.below {
-        Some(below) => mount::open_below(&source, below),
+        Some(below) => match mount::open_below(&source, below) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => make_below(source, below),
+            opened => opened,
+        },
         None => Ok(source),
     }
+}
+
+/// Makes the folders of a path below a folder. One part after the other: none of them may be a link that leads elsewhere.
+fn make_below(folder: File, path: &Path) -> io::Result<File> {
+    parts(path).iter().try_fold(folder, |folder, part| match mount::open_below(&folder, part) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let new = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd())).join(part);
+            fs::create_dir(&new)?;
+            fs::set_permissions(&new, fs::Permissions::from_mode(0o777))?;
+            mount::open_below(&folder, part)
+        }
+        opened => opened,
+    })
 }
 
 fn show(wanted: &Mount, source: &File, made: &mut BTreeSet<PathBuf>) -> Result<(), Error> {

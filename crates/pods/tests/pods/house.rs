@@ -26,6 +26,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// How long something may take that should take a moment.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// A finalizer: what has it is kept.
+pub(crate) const KEPT: &str = "example.com/kept";
 /// The Node.
 pub(crate) const NODE: &str = "n1";
 const EVENTS: &str = "/api/v1/namespaces/default/events";
@@ -220,6 +222,17 @@ impl House {
             assert!(Instant::now() < end, "{name} is still there: {pod}");
             sleep(Duration::from_millis(10)).await;
         }
+    }
+
+    /// How the container of a Pod ended that goes, and is kept to be looked at; then it may go.
+    pub(crate) async fn end_of(&self, name: &str) -> Value {
+        let ended = |pod: &Value| pod.at("status").list("containerStatuses")[0].at("state").at("terminated").clone();
+        let pod = self.until(name, |pod| ended(pod).is_object()).await;
+        // With a finalizer it stays until somebody lets it go.
+        let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+        self.cluster.patch(&kinds::POD, "default", name, &patch).await.unwrap();
+        self.until_gone(name).await;
+        ended(&pod)
     }
 
     pub(crate) async fn delete(&self, name: &str, grace: u64) {

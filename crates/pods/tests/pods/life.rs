@@ -6,7 +6,7 @@ use std::time::Duration;
 use fairlead_api::Look;
 use serde_json::json;
 
-use crate::house::{addresses, condition, get, in_house};
+use crate::house::{KEPT, addresses, condition, get, in_house};
 
 #[test]
 fn a_pod_starts_has_addresses_and_answers() {
@@ -111,7 +111,7 @@ fn init_containers_and_sidecars_come_first() {
 fn a_pod_outlives_its_runner() {
     in_house("a_pod_outlives_its_runner", |house| async move {
         let script = "trap 'echo stopped; exit 7' TERM; echo up; while :; do sleep 0.1; done";
-        house.pod("lives", &["sh", "-c", script], json!({})).await;
+        house.pod("lives", &["sh", "-c", script], json!({"metadata": {"finalizers": [KEPT]}})).await;
         house.pod("leaves", &["sleep", "100"], json!({})).await;
         let before = house.ready("lives").await;
         house.ready("leaves").await;
@@ -126,16 +126,7 @@ fn a_pod_outlives_its_runner() {
         assert_eq!(addresses(&before), addresses(&after));
         assert_eq!(host.pods().len(), 1);
         house.delete("lives", 5).await;
-        let pod = house.until("lives", |pod| {
-            pod.at("status")
-                .list("containerStatuses")
-                .iter()
-                .any(|status| status.at("state").map("terminated").is_some())
-        });
-        let pod = pod.await;
-        let ended = pod.at("status").list("containerStatuses")[0].at("state").at("terminated").clone();
-        assert_eq!(ended.int("exitCode"), 7);
-        house.until_gone("lives").await;
+        assert_eq!(house.end_of("lives").await.int("exitCode"), 7);
     });
 }
 

@@ -90,11 +90,16 @@ fn whoever_attaches_hears_and_types() {
 #[test]
 fn logs_of_this_run_and_the_one_before_are_there() {
     in_house("logs_of_this_run_and_the_one_before_are_there", |house| async move {
-        house.pod("log", &["sh", "-c", "echo hello; sleep 0.3; exit 1"], json!({})).await;
-        house.event("log", "BackOff").await;
+        house.pod("log", &["sh", "-c", "echo hello; test -e /fairlead-log/x && sleep 100; touch /fairlead-log/x; exit 1"], json!({
+            "container": {"volumeMounts": [{"name": "v", "mountPath": "/fairlead-log", "subPath": "made/here"}]},
+            "spec": {"volumes": [{"name": "v", "emptyDir": {}}]},
+        }))
+        .await;
+        house.until("log", |pod| pod["status"]["containerStatuses"][0]["restartCount"] == 1).await;
+        house.ready("log").await;
         let now = house.host.logs(&target("log"), false).unwrap();
         let before = house.host.logs(&target("log"), true).unwrap();
-        assert!(now.ended.is_cancelled() && before.ended.is_cancelled());
+        assert!(!now.ended.is_cancelled() && before.ended.is_cancelled());
         assert_ne!(now.files, before.files);
         for logs in [now, before] {
             let text = std::fs::read_to_string(&logs.files[0]).unwrap();
