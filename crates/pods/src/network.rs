@@ -96,16 +96,26 @@ fn wire(namespace: &Namespace, names: &Names, addresses: &[IpAddr]) -> Result<()
     }
     links.set_up(index)?;
     namespace.run(|| inside(names, addresses))??;
+    lead_to(&mut links, index, names, addresses)
+}
+
+/// The Node's way to a Pod.
+fn lead_to(links: &mut Links, index: u32, names: &Names, addresses: &[IpAddr]) -> Result<(), Error> {
     for address in addresses {
         links.add_neighbour(index, *address, names.hardware)?;
-        links.add_route(&Route {
-            destination: Prefix::host(*address),
-            gateway: None,
-            link: Some(index),
-            source: None,
-        })?;
+        let destination = Prefix::host(*address);
+        links.add_route(&Route { destination, gateway: None, link: Some(index), source: None })?;
     }
     Ok(())
+}
+
+/// Makes again what somebody removed of the network of a Pod that runs: its link, or the routes to it.
+pub(crate) fn mend(names: &Names, addresses: &[IpAddr]) -> Result<(), Error> {
+    let mut links = Links::open()?;
+    match links.find(&names.link)? {
+        Some(link) => lead_to(&mut links, link.index, names, addresses),
+        None => wire(&Namespace::named(&names.namespace)?, names, addresses),
+    }
 }
 
 /// What programs in a Pod expect of the kernel. A kernel without one of them has Pods all the same.
