@@ -101,8 +101,8 @@ impl Worker {
                 return false;
             }
             let names = Names::of(&self.node.settings.data, self.record.uid());
-            let addresses = self.record.addresses.clone();
-            let plugged = tokio::task::spawn_blocking(move || network::plug(&names, &addresses)).await;
+            let (addresses, mtu) = (self.record.addresses.clone(), self.node.settings.mtu);
+            let plugged = tokio::task::spawn_blocking(move || network::plug(&names, &addresses, mtu)).await;
             let plugged =
                 plugged.map_err(|error| error.to_string()).and_then(|done| done.map_err(|error| error.to_string()));
             if let Err(why) = plugged {

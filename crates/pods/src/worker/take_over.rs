@@ -40,7 +40,8 @@ impl Worker {
     async fn mend(&self) {
         let (names, addresses) =
             (Names::of(&self.node.settings.data, self.record.uid()), self.record.addresses.clone());
-        let mended = tokio::task::spawn_blocking(move || network::mend(&names, &addresses)).await;
+        let mtu = self.node.settings.mtu;
+        let mended = tokio::task::spawn_blocking(move || network::mend(&names, &addresses, mtu)).await;
         if let Ok(Err(error)) = mended {
             tracing::warn!(%error, pod = self.pod.at("metadata").text("name"), "a Pod may not be reached");
         }
