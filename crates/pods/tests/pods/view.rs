@@ -132,13 +132,19 @@ fn a_read_only_file_system_leaves_volumes_writable() {
         ]);
         let more = json!({
             "container": {"securityContext": {"readOnlyRootFilesystem": true}, "volumeMounts": mounts},
-            "spec": {"volumes": [{"name": "v", "emptyDir": {}}]},
+            "spec": {"volumes": [{"name": "v", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}]},
         });
         house.pod("closed", &["sh", "-c", script], more).await;
         let pod = house.ready("closed").await;
         let said = house.says(&pod, "c", "end").await;
         let expected = "/tmp no\n/fairlead-new no\n/fairlead-empty yes\n/var/tmp no\n/dev/shm yes\n";
         assert!(said.starts_with(expected), "{said}");
+        let mounted = || std::fs::read_to_string("/proc/mounts").unwrap().contains(&*house.data().to_string_lossy());
+        assert!(mounted(), "a volume in memory is a mount");
+        house.delete("closed", 0).await;
+        house.until_gone("closed").await;
+        tokio::time::sleep(Duration::from_millis(2000)).await;
+        assert!(!mounted(), "a volume is still mounted");
     });
 }
 
