@@ -187,7 +187,7 @@ pub(crate) fn unplug_all(data: &Path) -> Result<Vec<String>, Error> {
     let mut removed = Vec::new();
     let mut links = Links::open()?;
     for link in links.list()?.into_iter().filter(|link| is_ours(&link.name) && link.kind == "veth") {
-        links.delete(link.index)?;
+        remove_link(&link.name)?;
         removed.push(format!("link {}", link.name));
     }
     for name in netns::names()?.into_iter().filter(|name| name.starts_with(&namespaces(data))) {

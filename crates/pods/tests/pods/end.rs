@@ -62,15 +62,16 @@ fn a_pod_is_told_to_end_only_after_every_proxy_knows() {
 fn a_pod_that_does_not_listen_is_killed_in_time() {
     in_house("a_pod_that_does_not_listen_is_killed_in_time", |house| async move {
         // Neither the process nor one that left it behind may stay.
-        let script = "trap '' TERM; (trap '' TERM; setsid sleep 4711) & while :; do sleep 0.1; done";
-        house.pod("deaf", &["sh", "-c", script], json!({})).await;
+        let left_behind = format!("sleep 4711.{}", std::process::id());
+        let script = format!("trap '' TERM; (trap '' TERM; setsid {left_behind}) & while :; do sleep 0.1; done");
+        house.pod("deaf", &["sh", "-c", &script], json!({})).await;
         house.ready("deaf").await;
         let began = Instant::now();
         house.delete("deaf", 1).await;
         house.until_gone("deaf").await;
         let took = began.elapsed();
         assert!(took >= Duration::from_secs(1) && took < Duration::from_secs(6), "{took:?}");
-        let left = Command::new("pgrep").args(["-f", "^sleep 4711"]).output().unwrap();
+        let left = Command::new("pgrep").args(["-f", &format!("^{left_behind}")]).output().unwrap();
         assert!(left.stdout.is_empty(), "a process was left behind");
     });
 }
@@ -134,13 +135,14 @@ async fn ready(cluster: &fairlead_cluster::Cluster) -> Vec<SocketAddr> {
 #[test]
 fn cleanup_leaves_nothing() {
     in_house("cleanup_leaves_nothing", |house| async move {
-        house.pod("stays", &["sleep", "4712"], json!({})).await;
+        let long = format!("4712.{}", std::process::id());
+        house.pod("stays", &["sleep", &long], json!({})).await;
         house.ready("stays").await;
         house.stop_runner().await;
         let removed = fairlead_pods::cleanup(&house.data()).await.unwrap();
         assert!(removed.iter().any(|what| what.starts_with("link fl")), "{removed:?}");
         assert!(removed.iter().any(|what| what.starts_with("network namespace fl-")), "{removed:?}");
-        let left = Command::new("pgrep").args(["-f", "^sleep 4712"]).output().unwrap();
+        let left = Command::new("pgrep").args(["-f", &format!("^sleep {long}")]).output().unwrap();
         assert!(left.stdout.is_empty(), "a process was left behind");
         let links = Command::new("ip").args(["-o", "link"]).output().unwrap();
         assert_eq!(String::from_utf8_lossy(&links.stdout).lines().count(), 1, "a link was left behind");

@@ -104,6 +104,8 @@ impl House {
         if let Some(runner) = runner {
             runner.abort();
             let _ = runner.await;
+            // What the kernel was just being asked for is done then.
+            sleep(Duration::from_millis(100)).await;
         }
     }
 

@@ -124,7 +124,11 @@ fn a_pod_outlives_its_runner() {
         let id = |pod: &serde_json::Value| pod.at("status").list("containerStatuses")[0].text("containerID").to_owned();
         assert_eq!(id(&before), id(&after));
         assert_eq!(addresses(&before), addresses(&after));
-        assert_eq!(host.pods().len(), 1);
+        let end = std::time::Instant::now() + Duration::from_secs(20);
+        while host.pods().len() != 1 {
+            assert!(std::time::Instant::now() < end, "a Pod that was deleted is still there");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
         house.delete("lives", 5).await;
         assert_eq!(house.end_of("lives").await.int("exitCode"), 7);
     });
@@ -251,9 +255,11 @@ fn limits_nobody_enforces_are_told_of_and_privileges_are_had_by_grant() {
             "container": {"securityContext": security, "resources": {"limits": {"memory": "64Mi", "cpu": "500m"}}},
             "spec": {"hostPID": true},
         });
-        let script =
-            "id -u; grep CapBnd /proc/self/status | cut -f2; test -e /proc/1 && echo sees; (sleep 4713 &); sleep 100";
-        house.pod("root", &["sh", "-c", script], more).await;
+        let left_behind = format!("sleep 4713.{}", std::process::id());
+        let script = format!(
+            "id -u; grep CapBnd /proc/self/status | cut -f2; test -e /proc/1 && echo sees; ({left_behind} &); sleep 100"
+        );
+        house.pod("root", &["sh", "-c", &script], more).await;
         let pod = house.ready("root").await;
         assert_eq!(house.says(&pod, "c", "sees").await, "0\n0000000000001000\nsees\n");
         let enforced = std::path::Path::new("/sys/fs/cgroup/cgroup.controllers").exists();
@@ -264,7 +270,8 @@ fn limits_nobody_enforces_are_told_of_and_privileges_are_had_by_grant() {
         house.delete("root", 0).await;
         house.until_gone("root").await;
         let end = std::time::Instant::now() + Duration::from_secs(5);
-        let left = || std::process::Command::new("pgrep").args(["-f", "^sleep 4713"]).output().unwrap().stdout;
+        let left =
+            || std::process::Command::new("pgrep").args(["-f", &format!("^{left_behind}")]).output().unwrap().stdout;
         while !left().is_empty() {
             assert!(std::time::Instant::now() < end, "a process was left behind");
             tokio::time::sleep(Duration::from_millis(20)).await;
