@@ -32,6 +32,12 @@ pub fn make_read_only(target: &Path) -> Result<(), Error> {
     (|| sys::mount(c"", &text(target)?, flags))().map_err(process::failed(&action))
 }
 
+/// Nobody writes through this mount, and those under it if `below`, or somebody does again.
+pub fn set_read_only(target: &Path, below: bool, read_only: bool) -> Result<(), Error> {
+    let action = format!("setting whether {} is read-only", target.display());
+    (|| calls::set_read_only(&text(target)?, below, read_only))().map_err(process::failed(&action))
+}
+
 /// An empty file system in memory, with options such as `mode=0755,size=1m`.
 pub fn memory(target: &Path, options: &str) -> Result<(), Error> {
     fresh("tmpfs", target, libc::MS_NOSUID | libc::MS_NODEV, options)

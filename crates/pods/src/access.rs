@@ -21,7 +21,8 @@ use crate::runner::Runner;
 use crate::shim::launch;
 use crate::shim::log::numbered;
 use crate::shim::wire::{self, Kind};
-use crate::unit::Unit;
+use crate::status;
+use crate::unit::{State, Unit};
 
 /// Room for what one side has said and the other has not read.
 const BUFFER: usize = 64 << 10;
@@ -86,11 +87,18 @@ impl Host for Access {
     fn logs(&self, target: &Target, previous: bool) -> Result<Logs, Refusal> {
         let shown = self.pod(target)?;
         let unit = self.unit(&shown, target)?;
-        let number = if previous { unit.runs.checked_sub(2) } else { unit.runs.checked_sub(1) };
+        // A run that has ended is the one before as soon as there is to be another.
+        let again = unit.ended().is_some_and(|ended| status::policy(&shown.pod).again(ended.code));
+        let number = if previous && !again { unit.runs.checked_sub(2) } else { unit.runs.checked_sub(1) };
         let waits = || {
-            let what = if previous { "previous terminated container" } else { "container" };
-            let why = if previous { "not found" } else { "is waiting to start" };
-            Refusal::NotRunning(format!("{what} {:?} in pod {:?} {why}", unit.name, target.pod))
+            let (name, pod) = (&unit.name, &target.pod);
+            Refusal::NotRunning(match &unit.state {
+                _ if previous => format!("previous terminated container {name:?} in pod {pod:?} not found"),
+                State::Waiting { reason, .. } if !reason.is_empty() => {
+                    format!("container {name:?} in pod {pod:?} is waiting to start: {reason}")
+                }
+                _ => format!("container {name:?} in pod {pod:?} is waiting to start: ContainerCreating"),
+            })
         };
         let file = self.node.log(&shown.pod, &unit.name, number.ok_or_else(waits)?);
         let ended = match shown.ends.get(&unit.name).filter(|_| !previous && unit.is_running()) {

@@ -1,11 +1,11 @@
 //! Removes whatever Pods have left on this machine.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::container::Run;
 use crate::node::Node;
-use crate::{Error, cgroup, network, outbound};
+use crate::{Error, cgroup, network, outbound, volumes};
 
 /// Ends all containers a runner has left behind, and removes their links, namespaces, state and logs. Says what that was.
 pub async fn cleanup(data: &Path) -> Result<Vec<String>, Error> {
@@ -20,6 +20,7 @@ pub async fn cleanup(data: &Path) -> Result<Vec<String>, Error> {
     removed.extend(network::unplug_all(data)?);
     removed.extend(outbound::remove()?);
     removed.extend(cgroup::remove_all(data));
+    below(&Node::states(data)).iter().for_each(|pod| volumes::unmount(pod));
     for folder in ["state", "logs"] {
         let folder = data.join(folder);
         match fs::remove_dir_all(&folder) {
@@ -33,10 +34,11 @@ pub async fn cleanup(data: &Path) -> Result<Vec<String>, Error> {
 }
 
 /// `state/UID/runs/CONTAINER/NUMBER`.
-fn runs(states: &Path) -> Vec<std::path::PathBuf> {
-    let below = |folder: &Path| -> Vec<std::path::PathBuf> {
-        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
-    };
+fn runs(states: &Path) -> Vec<PathBuf> {
     let containers = below(states).into_iter().flat_map(|pod| below(&pod.join("runs")));
     containers.flat_map(|container| below(&container)).collect()
+}
+
+fn below(folder: &Path) -> Vec<PathBuf> {
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }

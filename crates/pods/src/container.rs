@@ -128,7 +128,8 @@ const SIGKILL: i32 = 9;
 pub(crate) fn shim(settings: &Settings) -> Result<Command, String> {
     let (program, arguments) = settings.shim.split_first().ok_or("no shim is set")?;
     let mut command = Command::new(program);
-    command.args(arguments).env_clear();
+    // The name people see in lists of processes.
+    command.args(arguments).arg0("fairlead").env_clear();
     Ok(command)
 }
 

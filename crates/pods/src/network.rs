@@ -73,10 +73,10 @@ fn hash<const N: usize>(parts: [&[u8]; N]) -> u64 {
 }
 
 /// Makes a Pod's network. What was left of one of that name is removed first.
-pub(crate) fn plug(names: &Names, addresses: &[IpAddr]) -> Result<(), Error> {
+pub(crate) fn plug(names: &Names, addresses: &[IpAddr], mtu: Option<u32>) -> Result<(), Error> {
     unplug(names)?;
     let namespace = Namespace::create(&names.namespace)?;
-    let wired = wire(&namespace, names, addresses);
+    let wired = wire(&namespace, names, addresses, mtu);
     if wired.is_err() {
         // The first mistake is the one to report.
         let _ = unplug(names);
@@ -84,7 +84,7 @@ pub(crate) fn plug(names: &Names, addresses: &[IpAddr]) -> Result<(), Error> {
     wired
 }
 
-fn wire(namespace: &Namespace, names: &Names, addresses: &[IpAddr]) -> Result<(), Error> {
+fn wire(namespace: &Namespace, names: &Names, addresses: &[IpAddr], mtu: Option<u32>) -> Result<(), Error> {
     namespace.run(parameters)?;
     let mut links = Links::open()?;
     links.add_veth(&names.link, INSIDE, Some(namespace.as_fd()))?;
@@ -94,18 +94,29 @@ fn wire(namespace: &Namespace, names: &Names, addresses: &[IpAddr]) -> Result<()
     for (parameter, value) in [("accept_dad", "0"), ("accept_ra", "0")] {
         let _ = sysctl::write(&format!("net.ipv6.conf.{}.{parameter}", names.link), value);
     }
+    mtu.map_or(Ok(()), |mtu| links.set_mtu(index, mtu))?;
     links.set_up(index)?;
-    namespace.run(|| inside(names, addresses))??;
+    namespace.run(|| inside(names, addresses, mtu))??;
+    lead_to(&mut links, index, names, addresses)
+}
+
+/// The Node's way to a Pod.
+fn lead_to(links: &mut Links, index: u32, names: &Names, addresses: &[IpAddr]) -> Result<(), Error> {
     for address in addresses {
         links.add_neighbour(index, *address, names.hardware)?;
-        links.add_route(&Route {
-            destination: Prefix::host(*address),
-            gateway: None,
-            link: Some(index),
-            source: None,
-        })?;
+        let destination = Prefix::host(*address);
+        links.add_route(&Route { destination, gateway: None, link: Some(index), source: None })?;
     }
     Ok(())
+}
+
+/// Makes again what somebody removed of the network of a Pod that runs: its link, or the routes to it.
+pub(crate) fn mend(names: &Names, addresses: &[IpAddr], mtu: Option<u32>) -> Result<(), Error> {
+    let mut links = Links::open()?;
+    match links.find(&names.link)? {
+        Some(link) => lead_to(&mut links, link.index, names, addresses),
+        None => wire(&Namespace::named(&names.namespace)?, names, addresses, mtu),
+    }
 }
 
 /// What programs in a Pod expect of the kernel. A kernel without one of them has Pods all the same.
@@ -125,12 +136,13 @@ fn parameters() {
     }
 }
 
-fn inside(names: &Names, addresses: &[IpAddr]) -> Result<(), Error> {
+fn inside(names: &Names, addresses: &[IpAddr], mtu: Option<u32>) -> Result<(), Error> {
     let mut links = Links::open()?;
     let lo = links.index("lo")?;
     links.set_up(lo)?;
     let index = links.index(INSIDE)?;
     links.set_hardware_address(index, names.hardware)?;
+    mtu.map_or(Ok(()), |mtu| links.set_mtu(index, mtu))?;
     links.set_up(index)?;
     for address in addresses {
         links.add_address(index, Prefix::host(*address))?;
@@ -175,7 +187,7 @@ pub(crate) fn unplug_all(data: &Path) -> Result<Vec<String>, Error> {
     let mut removed = Vec::new();
     let mut links = Links::open()?;
     for link in links.list()?.into_iter().filter(|link| is_ours(&link.name) && link.kind == "veth") {
-        links.delete(link.index)?;
+        remove_link(&link.name)?;
         removed.push(format!("link {}", link.name));
     }
     for name in netns::names()?.into_iter().filter(|name| name.starts_with(&namespaces(data))) {

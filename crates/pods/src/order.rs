@@ -25,7 +25,8 @@ impl Policy {
         }
     }
 
-    fn again(self, code: i32) -> bool {
+    /// Whether one that ended with this code is.
+    pub(crate) fn again(self, code: i32) -> bool {
         match self {
             Policy::Always => true,
             Policy::OnFailure => code != 0,

@@ -11,6 +11,7 @@ use futures_util::StreamExt;
 use ipnet::IpNet;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
+use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::node::{self, Ask, Node, lock};
@@ -126,11 +127,23 @@ async fn answer(cluster: &Cluster, mut questions: mpsc::Receiver<Ask>) {
     }
 }
 
+/// A worker at work. It ends with the runner, wherever it is: whatever it had begun, the next runner finds.
+struct Handle {
+    seen: watch::Sender<Seen>,
+    task: AbortHandle,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
 /// The Pods of this Node, by uid.
 struct Pods {
     node: Arc<Node>,
     records: BTreeMap<String, Record>,
-    workers: BTreeMap<String, watch::Sender<Seen>>,
+    workers: BTreeMap<String, Handle>,
     names: BTreeMap<Key, String>,
     /// Those that have ended here, while the API still has them.
     over: BTreeSet<String>,
@@ -194,7 +207,7 @@ impl Pods {
         }
         let seen = Seen { pod: Arc::new(pod), gone: false };
         match self.workers.get(&uid) {
-            Some(worker) => drop(worker.send_replace(seen)),
+            Some(worker) => drop(worker.seen.send_replace(seen)),
             None => {
                 let record = self.records.remove(&uid);
                 self.start(uid, seen, record);
@@ -212,7 +225,7 @@ impl Pods {
     /// The API has a Pod no more.
     fn end(&mut self, uid: &str) {
         if let Some(worker) = self.workers.get(uid) {
-            worker.send_modify(|seen| seen.gone = true);
+            worker.seen.send_modify(|seen| seen.gone = true);
         }
     }
 
@@ -235,16 +248,16 @@ impl Pods {
         let (sender, receiver) = watch::channel(seen);
         let worker = Worker::new(self.node.clone(), receiver, record);
         lock(&self.node.slots).insert(uid.clone(), worker.slot());
-        self.workers.insert(uid.clone(), sender);
         let done = self.done.0.clone();
+        let task = tokio::spawn(worker.run());
+        self.workers.insert(uid.clone(), Handle { seen: sender, task: task.abort_handle() });
         tokio::spawn(async move {
-            // In a task of its own: a defect in one worker must not go unnoticed.
-            let over = tokio::spawn(worker.run()).await;
-            match over {
+            match task.await {
                 Ok(true) => drop(done.send(uid)),
                 Ok(false) => {}
+                Err(error) if error.is_cancelled() => {}
                 Err(error) => {
-                    tracing::error!(%error, uid, "the worker of a Pod ended by mistake; a restart takes the Pod up again")
+                    tracing::error!(%error, uid, "the worker of a Pod ended by mistake; a restart takes the Pod up again");
                 }
             }
         });

@@ -29,6 +29,8 @@ pub struct Settings {
     pub log_size: u64,
     /// So many log files of a container are kept, the present one included.
     pub log_files: u32,
+    /// The largest packet of Pods, where it is not the usual one: between machines there may be room for less.
+    pub mtu: Option<u32>,
     /// How often files that come from the API are looked at.
     pub refresh: Duration,
     /// How long a Pod that goes may wait for its connections to end before it is told to.
@@ -49,6 +51,7 @@ impl Settings {
             nobody: (65534, 65534),
             log_size: 10 << 20,
             log_files: 5,
+            mtu: None,
             refresh: Duration::from_secs(60),
             drain: Duration::from_secs(10),
         }

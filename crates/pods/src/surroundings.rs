@@ -54,6 +54,7 @@ pub(crate) async fn launch(node: &Node, wanted: Wanted<'_>) -> Result<Launch, Re
         own_processes: !spec.flag("hostPID"),
         own_ipc: !spec.flag("hostIPC"),
         mounts,
+        read_only: container.at("securityContext").flag("readOnlyRootFilesystem"),
         stdin: container.flag("stdin"),
         stdin_once: container.flag("stdinOnce"),
         tty: container.flag("tty"),

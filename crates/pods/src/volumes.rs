@@ -4,10 +4,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use fairlead_api::Look;
+use fairlead_api::quantity::Quantity;
+use fairlead_kernel::mount;
 use serde_json::{Value, json};
 
 use crate::node::Node;
@@ -67,6 +69,7 @@ async fn one(node: &Node, pod: &Value, volume: &Value, folder: &Path, addresses:
         return host_path(volume.at("hostPath"));
     }
     if volume.map("emptyDir").is_some() {
+        in_memory(volume.at("emptyDir"), folder)?;
         return empty(pod, folder).map_err(|error| error.to_string());
     }
     if !content::has_files(volume) {
@@ -89,6 +92,31 @@ fn empty(pod: &Value, folder: &Path) -> io::Result<PathBuf> {
     let mode = if group.is_some() { 0o2777 } else { 0o777 };
     fs::set_permissions(folder, fs::Permissions::from_mode(mode))?;
     Ok(folder.to_owned())
+}
+
+/// An empty folder that is in memory, if that is asked for.
+fn in_memory(volume: &Value, folder: &Path) -> Result<(), String> {
+    if volume.text("medium") != "Memory" {
+        return Ok(());
+    }
+    fs::create_dir_all(folder).map_err(|error| error.to_string())?;
+    let device = |path: &Path| path.metadata().map(|metadata| metadata.dev()).ok();
+    if folder.parent().and_then(device) != device(folder) {
+        // An earlier runner has made it.
+        return Ok(());
+    }
+    let limit = volume.text_opt("sizeLimit").and_then(|text| Quantity::parse(text).ok());
+    let size = limit.map(|limit| format!("size={}", limit.milli() / 1000)).unwrap_or_default();
+    mount::memory(folder, &size).map_err(|error| error.to_string())
+}
+
+/// Takes away what was mounted for the volumes of a Pod whose state is in a folder.
+pub(crate) fn unmount(state: &Path) {
+    for entry in fs::read_dir(state.join("volumes")).into_iter().flatten().flatten() {
+        if let Err(error) = mount::unmount(&entry.path()) {
+            tracing::warn!(%error, "a volume is still mounted");
+        }
+    }
 }
 
 /// A path of the host. The Pod may only have it by a grant, which was looked at before.

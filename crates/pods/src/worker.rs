@@ -27,15 +27,16 @@ use crate::order::{Order, order};
 use crate::probes::Kind;
 use crate::record::Record;
 use crate::refuse::Refused;
-use crate::shim::launch::{self, End};
+use crate::shim::launch::End;
 use crate::status::{self, Facts};
-use crate::unit::{Role, State};
+use crate::unit::State;
 use crate::volumes::Volumes;
 use crate::words;
 use crate::writer::Writer;
 
 mod finish;
 mod start;
+mod take_over;
 
 /// The queue of what happened in a Pod; its probes wait when it is full.
 const HAPPENINGS: usize = 64;
@@ -377,42 +378,6 @@ impl Worker {
         });
         if !self.gone {
             self.writer.set(self.status.clone());
-        }
-    }
-
-    /// Goes on with what an earlier runner began.
-    async fn take_over(&mut self) {
-        let same_boot = self.record.boot == launch::boot();
-        for place in 0..self.record.units.len() {
-            let unit = &mut self.record.units[place];
-            let next = self.node.run(self.record.pod.at("metadata").text("uid"), &unit.name, unit.runs);
-            let begun = launch::State::read(&next.folder).filter(|state| state.boot == launch::boot());
-            if let Some(state) = begun.filter(|_| !unit.is_running()) {
-                // It was started just before the runner ended.
-                unit.start(state.started.parse().unwrap_or_else(|_| Timestamp::now()));
-            }
-            if unit.is_running() {
-                self.watch(place, true);
-            }
-        }
-        if same_boot {
-            let file = Names::of(&self.node.settings.data, self.record.uid()).file();
-            self.network =
-                !self.record.addresses.is_empty() && file.exists() || self.pod.at("spec").flag("hostNetwork");
-        } else {
-            self.start_anew();
-        }
-    }
-
-    /// The machine was started again: init containers run again before what they prepare.
-    fn start_anew(&mut self) {
-        self.record.boot = launch::boot();
-        for unit in &mut self.record.units {
-            unit.begun = false;
-            if let (State::Ended(ended), Role::Init) = (&unit.state, unit.role) {
-                unit.last = Some(ended.clone());
-                unit.state = State::waiting("", "");
-            }
         }
     }
 

@@ -256,3 +256,17 @@ pub(crate) fn open_below(folder: BorrowedFd<'_>, path: &CStr) -> io::Result<Owne
     // SAFETY: `raw` is a descriptor that was just made and that nobody else knows.
     Ok(unsafe { OwnedFd::from_raw_fd(raw) })
 }
+
+/// Makes the mount at a path, and with `below` all mounts under it, read-only, or writable again.
+pub(crate) fn set_read_only(target: &CStr, below: bool, read_only: bool) -> io::Result<()> {
+    const READ_ONLY: u64 = 1;
+    let (set, clear) = if read_only { (READ_ONLY, 0) } else { (0, READ_ONLY) };
+    // `struct mount_attr`: what to set, what to clear, propagation, a user namespace.
+    let attributes: [u64; 4] = [set, clear, 0, 0];
+    let flags = if below { libc::AT_RECURSIVE } else { 0 };
+    let (path, size) = (target.as_ptr(), size_of_val(&attributes));
+    // SAFETY: `target` ends with NUL, `attributes` is valid for reads of `size` bytes, and both outlive the call.
+    let done =
+        unsafe { libc::syscall(libc::SYS_mount_setattr, libc::AT_FDCWD, path, flags, attributes.as_ptr(), size) };
+    check(c_int::try_from(done).unwrap_or(-1)).map(drop)
+}

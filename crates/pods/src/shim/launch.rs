@@ -27,6 +27,8 @@ pub(crate) struct Launch {
     /// Where its shared memory and semaphores are its own.
     pub(crate) own_ipc: bool,
     pub(crate) mounts: Vec<Mount>,
+    /// It may write to what is mounted for it, and to nothing else.
+    pub(crate) read_only: bool,
     pub(crate) stdin: bool,
     /// Its input ends when the first who attached leaves.
     pub(crate) stdin_once: bool,

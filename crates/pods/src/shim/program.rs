@@ -31,6 +31,8 @@ fn prepare(program: &Program, streams: &Streams) -> Result<Prepared, (String, i3
     }
     process::set_streams(streams.input.as_fd(), streams.output.as_fd(), streams.complaints.as_fd()).map_err(failed)?;
     program.who.identity().take().map_err(failed)?;
+    // Only now: whoever becomes another user is no longer tied to anybody.
+    process::end_with_parent().map_err(failed)?;
     std::env::set_current_dir(&program.folder)
         .map_err(|error| (format!("the working directory {:?}: {error}", program.folder), 126))?;
     let path = find(program)?;

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 
 use fairlead_kernel::{Error, mount};
@@ -22,17 +22,37 @@ const STAGE: &str = "/tmp";
 /// Where the old root is meanwhile.
 const OLD: &str = ".fairlead-old-root";
 
+/// What was made on the way.
+#[derive(Default)]
+struct Made {
+    /// Folders that can be written to: copies, and what was made in them.
+    places: BTreeSet<PathBuf>,
+    copies: Vec<PathBuf>,
+}
+
 /// Makes it, in a mount namespace of its own.
 pub(super) fn make(launch: &Launch) -> Result<(), Error> {
     mount::isolate()?;
     // Sources are opened first: one place may hide another's.
     let sources = launch.mounts.iter().map(open).collect::<Result<Vec<_>, _>>();
     let sources = sources.map_err(failed("opening what is to be mounted"))?;
-    let mut made = BTreeSet::new();
+    if launch.read_only {
+        mount::set_read_only(Path::new("/"), true, true)?;
+        // Shared memory is no file system to anybody.
+        let _ = mount::set_read_only(Path::new("/dev/shm"), false, false);
+    }
+    let mut made = Made::default();
     for (wanted, source) in launch.mounts.iter().zip(&sources) {
-        show(wanted, source, &mut made)?;
+        let target = show(wanted, source, &mut made)?;
+        if let Some(target) = target.filter(|_| launch.read_only && !wanted.read_only) {
+            mount::set_read_only(&target, true, false)?;
+        }
     }
     leave_old_root()?;
+    if launch.read_only {
+        // A copy of a folder is read-only, as the folder is.
+        made.copies.iter().try_for_each(|copy| mount::set_read_only(copy, false, true))?;
+    }
     if launch.own_processes {
         mount::processes(Path::new("/proc"))?;
     }
@@ -42,34 +62,54 @@ pub(super) fn make(launch: &Launch) -> Result<(), Error> {
 fn open(wanted: &Mount) -> io::Result<File> {
     let source = File::open(&wanted.source)?;
     match &wanted.below {
-        Some(below) => mount::open_below(&source, below),
+        Some(below) => match mount::open_below(&source, below) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => make_below(source, below),
+            opened => opened,
+        },
         None => Ok(source),
     }
 }
 
-fn show(wanted: &Mount, source: &File, made: &mut BTreeSet<PathBuf>) -> Result<(), Error> {
+/// Makes the folders of a path below a folder. One part after the other: none of them may be a link that leads elsewhere.
+fn make_below(folder: File, path: &Path) -> io::Result<File> {
+    parts(path).iter().try_fold(folder, |folder, part| match mount::open_below(&folder, part) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let new = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd())).join(part);
+            fs::create_dir(&new)?;
+            fs::set_permissions(&new, fs::Permissions::from_mode(0o777))?;
+            mount::open_below(&folder, part)
+        }
+        opened => opened,
+    })
+}
+
+fn show(wanted: &Mount, source: &File, made: &mut Made) -> Result<Option<PathBuf>, Error> {
     if wanted.optional && !wanted.target.exists() {
-        return Ok(());
+        return Ok(None);
     }
     let folder = source.metadata().map_err(failed("looking at what is to be mounted"))?.is_dir();
     let target = place(&wanted.target, folder, made)?;
     let source = PathBuf::from(format!("/proc/self/fd/{}", source.as_raw_fd()));
     mount::bind(&source, &target)?;
-    if wanted.read_only { mount::make_read_only(&target) } else { Ok(()) }
+    if wanted.read_only {
+        mount::make_read_only(&target)?;
+    }
+    Ok(Some(target))
 }
 
 /// Makes sure that a place exists, and returns where it really is. Folders that were made here, or copied, can be written to.
-fn place(target: &Path, folder: bool, made: &mut BTreeSet<PathBuf>) -> Result<PathBuf, Error> {
+fn place(target: &Path, folder: bool, made: &mut Made) -> Result<PathBuf, Error> {
     let (known, missing) = resolve(target).map_err(failed(&format!("finding {}", target.display())))?;
     if missing.is_empty() {
         return Ok(known);
     }
-    if made.insert(known.clone()) {
+    if made.places.insert(known.clone()) {
         copy(&known)?;
+        made.copies.push(known.clone());
     }
     let whole = missing.iter().fold(known, |path, part| {
         let next = path.join(part);
-        made.insert(next.clone());
+        made.places.insert(next.clone());
         next
     });
     let action = format!("making {}", whole.display());

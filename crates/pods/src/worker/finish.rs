@@ -8,9 +8,9 @@ use fairlead_cluster::{Backoff, Delete, Error, retry};
 use tokio::time::timeout;
 
 use super::Worker;
-use crate::cgroup;
 use crate::network::{self, Names};
 use crate::unit::{Role, State};
+use crate::{cgroup, volumes};
 
 /// The last status is not waited for longer.
 const LAST_STATUS: Duration = Duration::from_secs(10);
@@ -62,6 +62,7 @@ impl Worker {
         let uid = self.record.uid();
         cgroup::remove(&self.node.settings.data, uid);
         let _ = fs::remove_dir_all(self.node.logs(&self.pod));
+        volumes::unmount(&self.node.folder(uid));
         if let Err(error) = fs::remove_dir_all(self.node.folder(uid)) {
             tracing::debug!(%error, "the state of a Pod was not removed");
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use fairlead_api::Look;
 use fairlead_cluster::Severity;
 use jiff::Timestamp;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{Happened, Task, Worker, container_of};
@@ -16,12 +16,12 @@ use crate::refuse::{self, Refused};
 use crate::shim::launch::End;
 use crate::surroundings::{self, Wanted};
 use crate::unit::State;
-use crate::{cgroup, container, volumes};
+use crate::{cgroup, container, node, volumes};
 
 /// What did not work is tried again after this.
 const RETRY: Duration = Duration::from_secs(5);
-/// A Node without a range for Pods may get one any moment.
-const SOON: Duration = Duration::from_millis(500);
+/// A Node without a range for Pods is given this much time to get one before anybody hears of it.
+const SOON: Duration = Duration::from_secs(2);
 
 impl Worker {
     /// Starts and stops what must be.
@@ -97,12 +97,12 @@ impl Worker {
     async fn has_network(&mut self) -> bool {
         let own = !self.pod.at("spec").flag("hostNetwork");
         if !self.network && own {
-            if self.record.addresses.is_empty() && !self.take_addresses() {
+            if self.record.addresses.is_empty() && !self.take_addresses().await {
                 return false;
             }
             let names = Names::of(&self.node.settings.data, self.record.uid());
-            let addresses = self.record.addresses.clone();
-            let plugged = tokio::task::spawn_blocking(move || network::plug(&names, &addresses)).await;
+            let (addresses, mtu) = (self.record.addresses.clone(), self.node.settings.mtu);
+            let plugged = tokio::task::spawn_blocking(move || network::plug(&names, &addresses, mtu)).await;
             let plugged =
                 plugged.map_err(|error| error.to_string()).and_then(|done| done.map_err(|error| error.to_string()));
             if let Err(why) = plugged {
@@ -118,10 +118,13 @@ impl Worker {
         true
     }
 
-    fn take_addresses(&mut self) -> bool {
-        if self.node.ranges().is_empty() {
+    async fn take_addresses(&mut self) -> bool {
+        // A Node that has just come gets its ranges any moment.
+        let mut object = self.node.object.clone();
+        let known = object.wait_for(|object| !node::ranges(object).is_empty());
+        if timeout(SOON, known).await.is_err() {
             let message = "network is not ready: the Node has no range for its Pods yet (spec.podCIDRs)";
-            self.block("NetworkNotReady", message.to_owned(), SOON);
+            self.block("NetworkNotReady", message.to_owned(), Duration::ZERO);
             return false;
         }
         match self.node.take_addresses() {

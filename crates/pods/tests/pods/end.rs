@@ -11,7 +11,7 @@ use fairlead_cluster::Patch;
 use fairlead_cluster::programmed::{self, Component, Progress};
 use serde_json::json;
 
-use crate::house::{NODE, addresses, get, in_house};
+use crate::house::{KEPT, NODE, addresses, get, in_house};
 
 #[test]
 fn a_pod_is_told_to_end_only_after_every_proxy_knows() {
@@ -25,12 +25,19 @@ fn a_pod_is_told_to_end_only_after_every_proxy_knows() {
         let stop = tokio_util::sync::CancellationToken::new();
         tokio::spawn(programmed::announce(house.cluster.clone(), component, progress.follow(), stop.clone()));
         progress.reached(1);
-        let script = "trap 'echo told; exit 0' TERM; python3 -m http.server 8000 & while :; do sleep 0.05; done";
-        let hook = json!({"preStop": {"exec": {"command": ["sh", "-c", "echo hook > /proc/1/fd/1 || true"]}}});
+        let script = "trap 'echo told; test -e /fairlead-order/hook && exit 10; exit 11' TERM; \
+                      python3 -m http.server 8000 & while :; do sleep 0.05; done";
+        let command = ["touch", "/fairlead-order/hook"];
+        let hook = json!({"preStop": {"exec": {"command": command}}});
+        let mounts = json!([{"name": "order", "mountPath": "/fairlead-order"}]);
         let more = json!({
-            "metadata": {"labels": {"app": "web"}},
-            "container": {"lifecycle": hook, "readinessProbe": {"tcpSocket": {"port": 8000}, "periodSeconds": 1}},
-            "spec": {"terminationGracePeriodSeconds": 20},
+            "metadata": {"labels": {"app": "web"}, "finalizers": [KEPT]},
+            "container": {
+                "lifecycle": hook,
+                "readinessProbe": {"tcpSocket": {"port": 8000}, "periodSeconds": 1},
+                "volumeMounts": mounts,
+            },
+            "spec": {"terminationGracePeriodSeconds": 20, "volumes": [{"name": "order", "emptyDir": {}}]},
         });
         house.pod("web", &["sh", "-c", script], more).await;
         let pod = house.ready("web").await;
@@ -40,8 +47,13 @@ fn a_pod_is_told_to_end_only_after_every_proxy_knows() {
         assert!(!house.said(&pod, "c", 0).contains("told"), "it was told before the proxy knew");
         let address = SocketAddr::new(addresses(&pod)[0], 8000);
         assert!(tokio::task::spawn_blocking(move || get(address)).await.unwrap().is_ok(), "it no longer answers");
+        // Somebody is still served.
+        let served = std::net::TcpStream::connect(address).unwrap();
         progress.reached(u64::MAX / 2);
-        house.until_gone("web").await;
+        tokio::time::sleep(Duration::from_millis(1000)).await;
+        assert!(!house.said(&pod, "c", 0).contains("told"), "it was told while it served somebody");
+        drop(served);
+        assert_eq!(house.end_of("web").await.int("exitCode"), 10, "its hook did not run first");
         stop.cancel();
     });
 }
@@ -50,15 +62,16 @@ fn a_pod_is_told_to_end_only_after_every_proxy_knows() {
 fn a_pod_that_does_not_listen_is_killed_in_time() {
     in_house("a_pod_that_does_not_listen_is_killed_in_time", |house| async move {
         // Neither the process nor one that left it behind may stay.
-        let script = "trap '' TERM; (trap '' TERM; setsid sleep 4711) & while :; do sleep 0.1; done";
-        house.pod("deaf", &["sh", "-c", script], json!({})).await;
+        let left_behind = format!("sleep 4711.{}", std::process::id());
+        let script = format!("trap '' TERM; (trap '' TERM; setsid {left_behind}) & while :; do sleep 0.1; done");
+        house.pod("deaf", &["sh", "-c", &script], json!({})).await;
         house.ready("deaf").await;
         let began = Instant::now();
         house.delete("deaf", 1).await;
         house.until_gone("deaf").await;
         let took = began.elapsed();
         assert!(took >= Duration::from_secs(1) && took < Duration::from_secs(6), "{took:?}");
-        let left = Command::new("pgrep").args(["-f", "^sleep 4711"]).output().unwrap();
+        let left = Command::new("pgrep").args(["-f", &format!("^{left_behind}")]).output().unwrap();
         assert!(left.stdout.is_empty(), "a process was left behind");
     });
 }
@@ -122,13 +135,14 @@ async fn ready(cluster: &fairlead_cluster::Cluster) -> Vec<SocketAddr> {
 #[test]
 fn cleanup_leaves_nothing() {
     in_house("cleanup_leaves_nothing", |house| async move {
-        house.pod("stays", &["sleep", "4712"], json!({})).await;
+        let long = format!("4712.{}", std::process::id());
+        house.pod("stays", &["sleep", &long], json!({})).await;
         house.ready("stays").await;
         house.stop_runner().await;
         let removed = fairlead_pods::cleanup(&house.data()).await.unwrap();
         assert!(removed.iter().any(|what| what.starts_with("link fl")), "{removed:?}");
         assert!(removed.iter().any(|what| what.starts_with("network namespace fl-")), "{removed:?}");
-        let left = Command::new("pgrep").args(["-f", "^sleep 4712"]).output().unwrap();
+        let left = Command::new("pgrep").args(["-f", &format!("^sleep {long}")]).output().unwrap();
         assert!(left.stdout.is_empty(), "a process was left behind");
         let links = Command::new("ip").args(["-o", "link"]).output().unwrap();
         assert_eq!(String::from_utf8_lossy(&links.stdout).lines().count(), 1, "a link was left behind");

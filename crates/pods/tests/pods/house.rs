@@ -26,6 +26,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// How long something may take that should take a moment.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// A finalizer: what has it is kept.
+pub(crate) const KEPT: &str = "example.com/kept";
 /// The Node.
 pub(crate) const NODE: &str = "n1";
 const EVENTS: &str = "/api/v1/namespaces/default/events";
@@ -102,6 +104,8 @@ impl House {
         if let Some(runner) = runner {
             runner.abort();
             let _ = runner.await;
+            // What the kernel was just being asked for is done then.
+            sleep(Duration::from_millis(100)).await;
         }
     }
 
@@ -222,6 +226,17 @@ impl House {
         }
     }
 
+    /// How the container of a Pod ended that goes, and is kept to be looked at; then it may go.
+    pub(crate) async fn end_of(&self, name: &str) -> Value {
+        let ended = |pod: &Value| pod.at("status").list("containerStatuses")[0].at("state").at("terminated").clone();
+        let pod = self.until(name, |pod| ended(pod).is_object()).await;
+        // With a finalizer it stays until somebody lets it go.
+        let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+        self.cluster.patch(&kinds::POD, "default", name, &patch).await.unwrap();
+        self.until_gone(name).await;
+        ended(&pod)
+    }
+
     pub(crate) async fn delete(&self, name: &str, grace: u64) {
         let how = Delete { grace_seconds: Some(grace), ..Delete::default() };
         self.cluster.delete(&kinds::POD, "default", name, &how).await.unwrap();
@@ -269,7 +284,7 @@ impl House {
 async fn make_node(cluster: &Cluster) {
     let node = json!({
         "apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE},
-        "spec": {"podCIDR": "10.244.7.0/24", "podCIDRs": ["10.244.7.0/24", "fd00:244:7::/64"]},
+        "spec": {"podCIDR": "10.244.7.0/24", "podCIDRs": ["10.244.7.0/24", "fd00:244:0:7::/64"]},
     });
     cluster.create(&kinds::NODE, &node).await.unwrap();
     let addresses: Vec<Value> = NODE_ADDRESSES.iter().map(|ip| json!({"type": "InternalIP", "address": ip})).collect();

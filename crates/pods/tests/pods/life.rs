@@ -6,7 +6,7 @@ use std::time::Duration;
 use fairlead_api::Look;
 use serde_json::json;
 
-use crate::house::{addresses, condition, get, in_house};
+use crate::house::{KEPT, addresses, condition, get, in_house};
 
 #[test]
 fn a_pod_starts_has_addresses_and_answers() {
@@ -20,7 +20,7 @@ fn a_pod_starts_has_addresses_and_answers() {
         assert_eq!(pod.at("status").text("phase"), "Running");
         assert_eq!(pod.at("status").text("hostIP"), "192.168.77.1");
         let ips = addresses(&pod);
-        assert_eq!(ips, ["10.244.7.2".parse::<std::net::IpAddr>().unwrap(), "fd00:244:7::2".parse().unwrap()]);
+        assert_eq!(ips, ["10.244.7.2".parse::<std::net::IpAddr>().unwrap(), "fd00:244:0:7::2".parse().unwrap()]);
         for ip in ips {
             let (head, _) = get(SocketAddr::new(ip, 80)).unwrap();
             assert_eq!(head, "HTTP/1.0 200 OK", "{ip}");
@@ -111,7 +111,7 @@ fn init_containers_and_sidecars_come_first() {
 fn a_pod_outlives_its_runner() {
     in_house("a_pod_outlives_its_runner", |house| async move {
         let script = "trap 'echo stopped; exit 7' TERM; echo up; while :; do sleep 0.1; done";
-        house.pod("lives", &["sh", "-c", script], json!({})).await;
+        house.pod("lives", &["sh", "-c", script], json!({"metadata": {"finalizers": [KEPT]}})).await;
         house.pod("leaves", &["sleep", "100"], json!({})).await;
         let before = house.ready("lives").await;
         house.ready("leaves").await;
@@ -124,18 +124,13 @@ fn a_pod_outlives_its_runner() {
         let id = |pod: &serde_json::Value| pod.at("status").list("containerStatuses")[0].text("containerID").to_owned();
         assert_eq!(id(&before), id(&after));
         assert_eq!(addresses(&before), addresses(&after));
-        assert_eq!(host.pods().len(), 1);
+        let end = std::time::Instant::now() + Duration::from_secs(20);
+        while host.pods().len() != 1 {
+            assert!(std::time::Instant::now() < end, "a Pod that was deleted is still there");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
         house.delete("lives", 5).await;
-        let pod = house.until("lives", |pod| {
-            pod.at("status")
-                .list("containerStatuses")
-                .iter()
-                .any(|status| status.at("state").map("terminated").is_some())
-        });
-        let pod = pod.await;
-        let ended = pod.at("status").list("containerStatuses")[0].at("state").at("terminated").clone();
-        assert_eq!(ended.int("exitCode"), 7);
-        house.until_gone("lives").await;
+        assert_eq!(house.end_of("lives").await.int("exitCode"), 7);
     });
 }
 
@@ -260,9 +255,11 @@ fn limits_nobody_enforces_are_told_of_and_privileges_are_had_by_grant() {
             "container": {"securityContext": security, "resources": {"limits": {"memory": "64Mi", "cpu": "500m"}}},
             "spec": {"hostPID": true},
         });
-        let script =
-            "id -u; grep CapBnd /proc/self/status | cut -f2; test -e /proc/1 && echo sees; (sleep 4713 &); sleep 100";
-        house.pod("root", &["sh", "-c", script], more).await;
+        let left_behind = format!("sleep 4713.{}", std::process::id());
+        let script = format!(
+            "id -u; grep CapBnd /proc/self/status | cut -f2; test -e /proc/1 && echo sees; ({left_behind} &); sleep 100"
+        );
+        house.pod("root", &["sh", "-c", &script], more).await;
         let pod = house.ready("root").await;
         assert_eq!(house.says(&pod, "c", "sees").await, "0\n0000000000001000\nsees\n");
         let enforced = std::path::Path::new("/sys/fs/cgroup/cgroup.controllers").exists();
@@ -273,7 +270,8 @@ fn limits_nobody_enforces_are_told_of_and_privileges_are_had_by_grant() {
         house.delete("root", 0).await;
         house.until_gone("root").await;
         let end = std::time::Instant::now() + Duration::from_secs(5);
-        let left = || std::process::Command::new("pgrep").args(["-f", "^sleep 4713"]).output().unwrap().stdout;
+        let left =
+            || std::process::Command::new("pgrep").args(["-f", &format!("^{left_behind}")]).output().unwrap().stdout;
         while !left().is_empty() {
             assert!(std::time::Instant::now() < end, "a process was left behind");
             tokio::time::sleep(Duration::from_millis(20)).await;

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 use fairlead_kernel::link::{Links, Prefix};
 use fairlead_kernel::netns::Namespace;
@@ -9,7 +10,7 @@ use fairlead_pods::host::{Exit, Refusal, Streams, Target};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::house::{House, addresses, in_house};
+use crate::house::{House, addresses, get, in_house};
 
 fn target(pod: &str) -> Target {
     Target { namespace: "default".to_owned(), pod: pod.to_owned(), container: None }
@@ -90,11 +91,16 @@ fn whoever_attaches_hears_and_types() {
 #[test]
 fn logs_of_this_run_and_the_one_before_are_there() {
     in_house("logs_of_this_run_and_the_one_before_are_there", |house| async move {
-        house.pod("log", &["sh", "-c", "echo hello; sleep 0.3; exit 1"], json!({})).await;
-        house.event("log", "BackOff").await;
+        house.pod("log", &["sh", "-c", "echo hello; test -e /fairlead-log/x && sleep 100; touch /fairlead-log/x; exit 1"], json!({
+            "container": {"volumeMounts": [{"name": "v", "mountPath": "/fairlead-log", "subPath": "made/here"}]},
+            "spec": {"volumes": [{"name": "v", "emptyDir": {}}]},
+        }))
+        .await;
+        house.until("log", |pod| pod["status"]["containerStatuses"][0]["restartCount"] == 1).await;
+        house.ready("log").await;
         let now = house.host.logs(&target("log"), false).unwrap();
         let before = house.host.logs(&target("log"), true).unwrap();
-        assert!(now.ended.is_cancelled() && before.ended.is_cancelled());
+        assert!(!now.ended.is_cancelled() && before.ended.is_cancelled());
         assert_ne!(now.files, before.files);
         for logs in [now, before] {
             let text = std::fs::read_to_string(&logs.files[0]).unwrap();
@@ -163,5 +169,29 @@ fn pods_reach_other_networks_under_the_address_of_their_node() {
         house.pod("out", &["python3", "-c", script], json!({"spec": {"restartPolicy": "Never"}})).await;
         let pod = house.until("out", |pod| fairlead_api::Look::at(pod, "status")["phase"] != "Pending").await;
         assert_eq!(peer.await.unwrap(), "192.168.78.1", "{pod}");
+    });
+}
+
+#[test]
+fn a_link_that_was_removed_comes_back_with_the_next_runner() {
+    in_house("a_link_that_was_removed_comes_back_with_the_next_runner", |house| async move {
+        let probe = json!({"tcpSocket": {"port": 8000}, "periodSeconds": 1});
+        let serve = ["python3", "-m", "http.server", "8000", "--bind", "::"];
+        house.pod("web", &serve, json!({"container": {"readinessProbe": probe}})).await;
+        let pod = house.ready("web").await;
+        house.stop_runner().await;
+        let mut links = Links::open().unwrap();
+        let ours = links.list().unwrap().into_iter().find(|link| link.name.starts_with("fl")).unwrap();
+        links.delete(ours.index).unwrap();
+        let reach = |ip: std::net::IpAddr| tokio::task::spawn_blocking(move || get(SocketAddr::new(ip, 8000)));
+        assert!(reach(addresses(&pod)[0]).await.unwrap().is_err(), "it is reached without a link");
+        house.start_runner();
+        let end = std::time::Instant::now() + Duration::from_secs(10);
+        for ip in addresses(&pod) {
+            while reach(ip).await.unwrap().is_err() {
+                assert!(std::time::Instant::now() < end, "{ip} is not reached");
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
     });
 }

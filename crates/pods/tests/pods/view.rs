@@ -121,6 +121,34 @@ fn volumes_are_where_they_should_be_and_follow_what_they_come_from() {
 }
 
 #[test]
+fn a_read_only_file_system_leaves_volumes_writable() {
+    in_house("a_read_only_file_system_leaves_volumes_writable", |house| async move {
+        let script = "for at in /tmp /fairlead-new /fairlead-empty /var/tmp /dev/shm; do \
+                      if touch $at/fairlead-x 2>/dev/null; then echo $at yes; rm $at/fairlead-x; else echo $at no; fi; done; \
+                      cat /sys/class/net/eth0/mtu; echo end; sleep 100";
+        let mounts = json!([
+            {"name": "v", "mountPath": "/fairlead-empty"},
+            {"name": "v", "mountPath": "/fairlead-new/deep"},
+        ]);
+        let more = json!({
+            "container": {"securityContext": {"readOnlyRootFilesystem": true}, "volumeMounts": mounts},
+            "spec": {"volumes": [{"name": "v", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}]},
+        });
+        house.pod("closed", &["sh", "-c", script], more).await;
+        let pod = house.ready("closed").await;
+        let said = house.says(&pod, "c", "end").await;
+        let expected = "/tmp no\n/fairlead-new no\n/fairlead-empty yes\n/var/tmp no\n/dev/shm yes\n";
+        assert!(said.starts_with(expected), "{said}");
+        let mounted = || std::fs::read_to_string("/proc/mounts").unwrap().contains(&*house.data().to_string_lossy());
+        assert!(mounted(), "a volume in memory is a mount");
+        house.delete("closed", 0).await;
+        house.until_gone("closed").await;
+        tokio::time::sleep(Duration::from_millis(2000)).await;
+        assert!(!mounted(), "a volume is still mounted");
+    });
+}
+
+#[test]
 fn containers_of_a_pod_share_the_network_and_nothing_else() {
     in_house("containers_of_a_pod_share_the_network_and_nothing_else", |house| async move {
         let container = |name: &str, command: &[&str]| json!({"name": name, "image": "host", "command": command});
