@@ -33,8 +33,13 @@ pub(crate) const NODE: &str = "n1";
 const EVENTS: &str = "/api/v1/namespaces/default/events";
 const NODE_ADDRESSES: [&str; 2] = ["192.168.77.1", "fd00:77::1"];
 
+/// Somebody who may make Pods.
+const EDITOR: &str = "somebody";
+
 pub(crate) struct House {
     pub(crate) cluster: Cluster,
+    /// The same, as somebody who may make Pods and has no privileges to give them.
+    unprivileged: Cluster,
     pub(crate) settings: Settings,
     pub(crate) host: Arc<dyn Host>,
     runner: Mutex<Option<JoinHandle<()>>>,
@@ -82,8 +87,14 @@ impl House {
         let server = Server::new(Arc::new(Memory::new()), options(), authenticator, None, stop.clone()).await;
         let groups = vec!["system:masters".to_owned(), "system:authenticated".to_owned()];
         let user = User { name: "system:fairlead".to_owned(), groups, ..User::default() };
-        let local = server.expect("a server").local(user);
-        let cluster = Cluster::new(local.clone(), Arc::new(local));
+        let server = server.expect("a server");
+        let door = |user: User| {
+            let local = server.local(user);
+            Cluster::new(local.clone(), Arc::new(local))
+        };
+        let cluster = door(user);
+        let groups = vec!["system:authenticated".to_owned()];
+        let unprivileged = door(User { name: EDITOR.to_owned(), groups, ..User::default() });
         let folder = tempfile::tempdir().unwrap();
         let mut settings = Settings::new(NODE, folder.path().join("pods"));
         settings.shim = vec![env!("CARGO_BIN_EXE_fairlead-pods-shim").into(), "shim".into()];
@@ -92,10 +103,11 @@ impl House {
         settings.refresh = Duration::from_millis(500);
         settings.dns.cluster_dns = vec!["10.0.0.10".parse().unwrap()];
         make_node(&cluster).await;
+        allow_to_edit(&cluster).await;
         let runner = Runner::new(&cluster, settings.clone());
         let host = runner.host();
         let runner = Mutex::new(Some(tokio::spawn(runner.run(stop.clone()))));
-        House { cluster, settings, host, runner, stop: stop.clone(), _ends: stop.drop_guard(), folder }
+        House { cluster, unprivileged, settings, host, runner, stop: stop.clone(), _ends: stop.drop_guard(), folder }
     }
 
     /// Ends the runner without a word, as a kill does.
@@ -165,6 +177,20 @@ impl House {
         object.set("kind", kind.kind);
         object.set("apiVersion", kind.api_version());
         self.cluster.create(kind, &object).await.expect("made")
+    }
+
+    /// A Pod of a user of the host's, made by somebody who may not have that.
+    pub(crate) async fn pod_without_right(&self, name: &str, user: u32) {
+        let container =
+            json!({"name": "c", "image": "host", "command": ["true"], "securityContext": {"runAsUser": user}});
+        let metadata = json!({"name": name, "namespace": "default"});
+        let pod = json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": metadata,
+            "spec": {"nodeName": NODE, "containers": [container]},
+        });
+        self.unprivileged.create(&kinds::POD, &pod).await.expect("made");
     }
 
     /// A Pod of one container on this Node.
@@ -321,6 +347,18 @@ pub(crate) fn get(address: SocketAddr) -> std::io::Result<(String, String)> {
     stream.read_to_string(&mut answer)?;
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
     Ok((head.lines().next().unwrap_or_default().to_owned(), body.to_owned()))
+}
+
+/// Lets somebody make Pods.
+async fn allow_to_edit(cluster: &Cluster) {
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "editors"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": EDITOR}],
+    });
+    cluster.create(&kinds::CLUSTER_ROLE_BINDING, &binding).await.expect("made");
 }
 
 fn options() -> fairlead_server::Options {

@@ -198,7 +198,7 @@ fn what_cannot_run_here_says_so() {
         let long = json!({"hostname": "h".repeat(40), "subdomain": "s".repeat(40), "setHostnameAsFQDN": true});
         house.pod("long", &["true"], json!({"spec": long})).await;
         assert!(house.event("long", "FailedCreatePodSandBox").await.contains("is too long (64 characters is the max"));
-        house.pod("root", &["true"], json!({"spec": {"securityContext": {"runAsUser": 0}}})).await;
+        house.pod_without_right("root", 0).await;
         house.until("root", waits("HostPrivilegesNotGranted")).await;
         assert!(house.event("root", "HostPrivilegesNotGranted").await.contains("hostprivileges.fairlead.dev"));
     });
@@ -251,7 +251,6 @@ fn limits_nobody_enforces_are_told_of_and_privileges_are_had_by_grant() {
     in_house("limits_nobody_enforces_are_told_of_and_privileges_are_had_by_grant", |house| async move {
         let security = json!({"runAsUser": 0, "runAsGroup": 0, "capabilities": {"add": ["NET_ADMIN"]}});
         let more = json!({
-            "metadata": {"annotations": {"fairlead.dev/host-privileges": "granted"}},
             "container": {"securityContext": security, "resources": {"limits": {"memory": "64Mi", "cpu": "500m"}}},
             "spec": {"hostPID": true},
         });
