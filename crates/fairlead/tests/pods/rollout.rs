@@ -40,7 +40,8 @@ fn ask(stream: &mut TcpStream, keep: bool) -> io::Result<bool> {
     stream.write_all(format!("GET / HTTP/1.1\r\nHost: web\r\n{close}\r\n").as_bytes())?;
     let mut answer = Vec::new();
     let mut part = [0; 1024];
-    while !answer.ends_with(b"\n") || !answer.windows(4).any(|end| end == b"\r\n\r\n") || answer.ends_with(b"\r\n\r\n") {
+    while !answer.ends_with(b"\n") || !answer.windows(4).any(|end| end == b"\r\n\r\n") || answer.ends_with(b"\r\n\r\n")
+    {
         match stream.read(&mut part)? {
             0 => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, format!("after {} bytes", answer.len()))),
             read => answer.extend_from_slice(&part[..read]),

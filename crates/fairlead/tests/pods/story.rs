@@ -80,7 +80,11 @@ fn a_service_in_front_of_pods_is_found_by_name() {
     let before = process(&machine).fine();
     machine.restart();
     machine.wait("the machine is back", || process(&machine).out == before);
-    assert!(machine.fairlead(&["ps"]).fine().contains("web-2   1/1     Running   0"), "{:?}", machine.fairlead(&["ps"]));
+    assert!(
+        machine.fairlead(&["ps"]).fine().contains("web-2   1/1     Running   0"),
+        "{:?}",
+        machine.fairlead(&["ps"])
+    );
 
     assert_eq!(machine.fairlead(&["stop", "web-1", "web-2"]).code, 0);
     assert_eq!(machine.fairlead(&["ps"]).fine(), "No Pods.\n");
