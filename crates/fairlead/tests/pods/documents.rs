@@ -29,7 +29,7 @@ enum Check {
     Silent(From, &'static str),
     /// A record of cluster DNS.
     Resolve(&'static str, &'static str, &'static [&'static str]),
-    /// What kubectl shows of an object.
+    /// What an object says at some pointers.
     Field(&'static str, &'static str, &'static str),
     /// A load balancer says that it serves an address, and then this is said at it.
     Balanced(&'static str, &'static str),
@@ -42,32 +42,33 @@ const SERVICE: &[Check] = &[
     GetEach(Node, "{ip}:80/name", &["web-1", "web-2", "web-3"]),
     Get(Pod, "my-service", "MyApp:9376"),
     Get(OtherPod, "my-service.my-ns", "MyApp:9376"),
-    Silent(OtherPod, "my-service"),
     Resolve("A", "my-service.my-ns.svc.cluster.local.", &["{ip}"]),
-    Field("service my-service", "{.spec.type} {.spec.ports[0].port} {.spec.ports[0].targetPort}", "ClusterIP 80 9376"),
-    Field("endpoints my-service", "{.subsets[*].addresses[*].targetRef.name}", "web-1 web-2 web-3"),
-    Field("endpointslices -l kubernetes.io/service-name=my-service", "{.items[*].ports[*].port}", "9376"),
+    Resolve("A", "my-service.other.svc.cluster.local.", &[]),
+    Field("services/my-service", "/spec/type /spec/ports/0/port /spec/ports/0/targetPort", "ClusterIP 80 9376"),
+    Field("endpoints/my-service", "/subsets/*/addresses/*/targetRef/name", "web-1 web-2 web-3"),
+    Field("endpointslices", "/items/*/ports/*/port", "9376"),
 ];
 
 /// "the corresponding Endpoint object is not created automatically".
 const NO_ENDPOINTS: &[Check] = &[
     Resolve("A", "my-service.my-ns.svc.cluster.local.", &["{ip}"]),
     Silent(Node, "{ip}:80"),
-    Field("endpoints,endpointslices --ignore-not-found", "{.items[*].metadata.name}", ""),
+    Field("endpoints", "/items/*/metadata/name", ""),
+    Field("endpointslices", "/items/*/metadata/name", ""),
 ];
 
 /// "traffic is routed to the single endpoint defined in the YAML".
 const ONE_ENDPOINT: &[Check] = &[
     Get(Node, "{ip}:80", "192.0.2.42:9376"),
     Get(Pod, "my-service", "192.0.2.42:9376"),
-    Field("endpointslices", "{.items[*].endpoints[*].addresses[*]}:{.items[*].ports[*].port}", "192.0.2.42:9376"),
+    Field("endpointslices", "/items/*/endpoints/*/addresses/0 /items/*/ports/*/port", "192.0.2.42 9376"),
 ];
 const ONE_OTHER_ENDPOINT: &[Check] = &[Get(Node, "{ip}:80", "1.2.3.4:9376"), Get(Pod, "my-service", "1.2.3.4:9376")];
 
 /// "a TCP connection to 10.1.2.3 or 10.4.5.6, on port 9376".
 const TWO_ENDPOINTS: &[Check] = &[
     GetEach(Node, "{ip}:80", &["10.1.2.3:9376", "10.4.5.6:9376"]),
-    Field("endpointslice my-service-1", "{.ports[*].appProtocol}", "http"),
+    Field("endpointslices/my-service-1", "/ports/*/appProtocol", "http"),
 ];
 
 /// Each port leads to its own, and has a name to be found by.
@@ -88,13 +89,13 @@ const NODE_PORT: &[Check] = &[
     Get(Outside, "{node}:30007", "MyApp:80"),
     Get(Node, "{node}:30007", "MyApp:80"),
     Get(Node, "{ip}:80", "MyApp:80"),
-    Field("service my-service", "{.spec.type} {.spec.ports[0].nodePort}", "NodePort 30007"),
+    Field("services/my-service", "/spec/type /spec/ports/0/nodePort", "NodePort 30007"),
 ];
 
 /// It has the address it asked for and a node port, and waits for a load balancer, which may be anybody's.
 const LOAD_BALANCER: &[Check] = &[
-    Field("service my-service", "{.spec.clusterIP} {.spec.loadBalancerIP}", "10.0.171.239 78.11.24.19"),
-    Field("service my-service", "{.status.loadBalancer}", "{}"),
+    Field("services/my-service", "/spec/clusterIP /spec/loadBalancerIP", "10.0.171.239 78.11.24.19"),
+    Field("services/my-service", "/status/loadBalancer", "{}"),
     Get(Node, "10.0.171.239:80", "MyApp:9376"),
     Get(Outside, "{node}:{port}", "MyApp:9376"),
     Silent(Outside, "146.148.47.155:80"),
@@ -103,10 +104,10 @@ const LOAD_BALANCER: &[Check] = &[
 const LOAD_BALANCER_AT_30061: &[Check] = &[
     Get(Outside, "{node}:30061", "MyApp:9376"),
     Get(Node, "10.0.171.239:80", "MyApp:9376"),
-    Field("service my-service", "{.status.loadBalancer}", "{}"),
+    Field("services/my-service", "/status/loadBalancer", "{}"),
 ];
 const LOAD_BALANCER_ANYWHERE: &[Check] = &[
-    Field("service my-service", "{.spec.clusterIP} {.status.loadBalancer}", "10.0.171.239 {}"),
+    Field("services/my-service", "/spec/clusterIP /status/loadBalancer", "10.0.171.239 {}"),
     Get(Outside, "{node}:{port}", "MyApp:9376"),
     Balanced("192.0.2.127", "MyApp:9376"),
 ];
@@ -124,36 +125,24 @@ const OTHER_EXTERNAL_IPS: &[Check] =
 /// "returns a CNAME record with the value"; nothing is proxied.
 const EXTERNAL_NAME: &[Check] = &[
     Resolve("CNAME", "my-service.prod.svc.cluster.local.", &["my.database.example.com."]),
-    Field("service my-service -n prod", "{.spec.type} {.spec.clusterIP}", "ExternalName "),
-    Field("endpoints,endpointslices -n prod --ignore-not-found", "{.items[*].metadata.name}", ""),
+    Field("/api/v1/namespaces/prod/services/my-service", "/spec/type /spec/clusterIP", "ExternalName"),
+    Field("/api/v1/namespaces/prod/endpoints", "/items/*/metadata/name", ""),
 ];
 
 /// Read as of another version, it says the same.
 const OLD_SLICE: &[Check] = &[
-    Field(
-        "endpointslices.v1.discovery.k8s.io example-abc",
-        "{.endpoints[0].nodeName} {.endpoints[0].zone}",
-        "node-1 us-west2-a",
-    ),
-    Field(
-        "endpointslices.v1.discovery.k8s.io example-abc",
-        "{.endpoints[0].hostname} {.endpoints[0].addresses[0]}",
-        "pod-1 10.1.2.3",
-    ),
+    Field("endpointslices/example-abc", "/endpoints/0/nodeName /endpoints/0/zone", "node-1 us-west2-a"),
+    Field("endpointslices/example-abc", "/endpoints/0/hostname /endpoints/0/addresses/0", "pod-1 10.1.2.3"),
 ];
 
 /// The image is nobody's to run here: the Pod waits and says so, and the Service has nobody.
 const FOREIGN_IMAGE: &[Check] = &[
-    Field("pod nginx", "{.status.phase}", "Pending"),
-    Field("endpoints nginx-service", "{.subsets[*].addresses[*].targetRef.name}", ""),
+    Field("pods/nginx", "/status/phase", "Pending"),
+    Field("endpoints/nginx-service", "/subsets/*/addresses/*/targetRef/name", ""),
 ];
 /// "bind the targetPort of the Service to the Pod port" by its name.
 const NAMED_PORT: &[Check] = &[
-    Field(
-        "endpoints nginx-service",
-        "{.subsets[*].addresses[*].targetRef.name}:{.subsets[*].ports[*].port}",
-        "nginx:80",
-    ),
+    Field("endpoints/nginx-service", "/subsets/*/addresses/*/targetRef/name /subsets/*/ports/*/port", "nginx 80"),
     Get(Pod, "nginx-service", "a real nginx"),
     Get(OtherPod, "nginx-service.my-ns", "a real nginx"),
     Resolve(
@@ -251,17 +240,20 @@ fn apply(world: &World, name: &str) -> Values {
     }
     let path = Path::new(MANIFESTS).join(format!("{file}.yaml")).display().to_string();
     world.machine.kubectl(&["apply", "-f", &path]).fine();
-    let path = "{.items[?(@.metadata.name=='my-service')].spec.clusterIP} {.items[?(@.metadata.name=='my-service')].spec.ports[0].nodePort}";
-    let said = world.field("services", path);
-    let (ip, port) = said.split_once(' ').unwrap_or_default();
+    let pointers = "/spec/clusterIP /spec/ports/0/nodePort";
+    let said = world.field("services/my-service", pointers);
+    let (ip, port) = said.split_once(' ').unwrap_or((&said, ""));
     Values { ip: ip.to_owned(), port: port.to_owned(), node: world.node() }
 }
 
 fn clear(world: &World) {
-    let kinds = "services,endpoints,endpointslices";
-    world.machine.kubectl(&["delete", kinds, "--all"]).fine();
-    world.machine.kubectl(&["delete", "service", "my-service", "-n", "prod", "--ignore-not-found"]).fine();
-    world.machine.kubectl(&["delete", "pod", "nginx", "--ignore-not-found"]).fine();
+    for path in ["services", "endpoints", "endpointslices", "/api/v1/namespaces/prod/services"] {
+        world.delete_all(path);
+    }
+    // A Pod takes its time to go, and its name with it.
+    if world.field("pods/nginx", "/metadata/name") == "nginx" {
+        world.kubectl("delete pod nginx");
+    }
 }
 
 /// Waits until a check holds.

@@ -5,14 +5,16 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
 use fairlead_kernel::link::Links;
 use fairlead_kernel::netns::Namespace;
+use fairlead_testkit::Kubectl;
 use fairlead_zone::Name;
 use fairlead_zone::message::{self, Message, Record};
+use serde_json::Value;
 
 use crate::machine::{Machine, machine};
 
@@ -29,6 +31,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) struct World {
     pub(crate) machine: Machine,
     outside: Namespace,
+    /// `kubectl proxy`: looks at objects are many, and a kubectl for each takes long.
+    proxy: Child,
 }
 
 /// Who asks.
@@ -56,7 +60,9 @@ pub(crate) fn world(test: &str, flags: &[&str]) -> Option<World> {
         machine.kubectl(&["create", "namespace", namespace]).fine();
     }
     machine.kubectl(&["config", "set-context", "--current", "--namespace", NAMESPACE]).fine();
-    let world = World { machine, outside };
+    let proxy = start_proxy(&machine);
+    let world = World { machine, outside, proxy };
+    world.machine.wait("kubectl proxy answers", || !world.api("GET", "/version").is_null());
     world.start_pods();
     Some(world)
 }
@@ -91,6 +97,20 @@ fn listen(outside: &Namespace) {
             }
         }
     });
+}
+
+fn start_proxy(machine: &Machine) -> Child {
+    let mut command = Command::new(Kubectl::find().expect("it was there before").path);
+    command.args(["proxy", "--port", "8001"]).env("KUBECONFIG", machine.path("data/admin.kubeconfig"));
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    machine.namespace.run(|| command.spawn()).unwrap().unwrap()
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let _ = self.proxy.kill();
+        let _ = self.proxy.wait();
+    }
 }
 
 impl World {
@@ -144,33 +164,74 @@ impl World {
         said
     }
 
-    /// What kubectl prints, in a few words.
-    pub(crate) fn kubectl(&self, line: &str) -> String {
+    /// Runs kubectl with a few words, which must end well.
+    #[track_caller]
+    pub(crate) fn kubectl(&self, line: &str) {
         let words: Vec<&str> = line.split(' ').collect();
-        let said = self.machine.kubectl(&words);
-        format!("{}{}", said.out, said.err).trim_end().to_owned()
+        self.machine.kubectl(&words).fine();
+    }
+
+    /// What the API answers; null if it does not.
+    pub(crate) fn api(&self, method: &str, path: &str) -> Value {
+        let answer = self.machine.namespace.run(|| request(method, "127.0.0.1:8001", path)).unwrap();
+        serde_json::from_str(&answer).unwrap_or_default()
     }
 
     /// The Node's address.
     pub(crate) fn node(&self) -> String {
-        self.field("nodes", "{.items[0].status.addresses[?(@.type=='InternalIP')].address}")
+        self.field("/api/v1/nodes", "/items/0/status/addresses/0/address")
     }
 
-    /// What an object has at a path.
-    pub(crate) fn field(&self, object: &str, path: &str) -> String {
-        let words: Vec<&str> = object.split(' ').collect();
-        let path = format!("jsonpath={path}");
-        self.machine.kubectl(&[&["get"], words.as_slice(), &["-o", &path]].concat()).out
+    /// What an object has at some pointers, with blanks between; `*` stands for every item. Paths without a slash are short for those
+    /// of the namespace of the examples.
+    pub(crate) fn field(&self, path: &str, pointers: &str) -> String {
+        let object = self.api("GET", &full(path));
+        let mut found = Vec::new();
+        for pointer in pointers.split(' ') {
+            select(&object, pointer, &mut found);
+        }
+        found.join(" ")
+    }
+
+    /// Deletes every object there.
+    pub(crate) fn delete_all(&self, path: &str) {
+        let answer = self.api("DELETE", &full(path));
+        assert!(!answer.is_null() && answer["code"].is_null(), "{path}: {answer}");
+    }
+}
+
+fn full(path: &str) -> String {
+    match path.split_once('/').unwrap_or((path, "")) {
+        ("", _) => path.to_owned(),
+        ("endpointslices", _) => format!("/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/{path}"),
+        _ => format!("/api/v1/namespaces/{NAMESPACE}/{path}"),
+    }
+}
+
+/// Values as text, as `kubectl get -o jsonpath` shows them.
+fn select(value: &Value, pointer: &str, found: &mut Vec<String>) {
+    match (pointer.split_once("/*"), value.pointer(pointer)) {
+        (Some((list, rest)), _) => {
+            let items = value.pointer(list).and_then(Value::as_array);
+            items.into_iter().flatten().for_each(|item| select(item, rest, found));
+        }
+        (None, Some(Value::String(text))) => found.push(text.clone()),
+        (None, Some(other)) => found.push(other.to_string()),
+        (None, None) => {}
     }
 }
 
 fn get(at: &str) -> String {
     let (host, path) = at.split_once('/').unwrap_or((at, ""));
-    let Ok(address) = host.parse::<SocketAddr>() else { return format!("no address: {at}") };
+    request("GET", host, &format!("/{path}"))
+}
+
+fn request(method: &str, host: &str, path: &str) -> String {
+    let Ok(address) = host.parse::<SocketAddr>() else { return format!("no address: {host}") };
     let Ok(mut stream) = TcpStream::connect_timeout(&address, PATIENCE) else { return String::new() };
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut answer = String::new();
-    let asked = stream.write_all(format!("GET /{path} HTTP/1.0\r\n\r\n").as_bytes());
+    let asked = stream.write_all(format!("{method} {path} HTTP/1.0\r\nHost: localhost\r\n\r\n").as_bytes());
     let _ = asked.and_then(|()| stream.read_to_string(&mut answer));
     answer.split_once("\r\n\r\n").map(|(_, body)| body.trim_end().to_owned()).unwrap_or_default()
 }
@@ -189,10 +250,21 @@ fn ask(name: &str, rtype: u16) -> Option<Message> {
 /// A record as people write it, without the name it is of.
 fn record(record: &Record) -> String {
     let number = |at: usize| u16::from_be_bytes([record.rdata[at], record.rdata[at + 1]]);
-    let target = || record.target().map(|name| name.to_string()).unwrap_or_default();
+    let target = |at: usize| name(&record.rdata[at..]);
     match record.rtype {
         1 => <[u8; 4]>::try_from(&*record.rdata).map(|bytes| Ipv4Addr::from(bytes).to_string()).unwrap(),
-        33 => format!("{} {} {} {}", number(0), number(2), number(4), target()),
-        _ => target(),
+        33 => format!("{} {} {} {}", number(0), number(2), number(4), target(6)),
+        _ => target(0),
     }
+}
+
+/// A name as messages carry it, uncompressed.
+fn name(mut bytes: &[u8]) -> String {
+    let mut text = String::new();
+    while let [length @ 1..=63, rest @ ..] = bytes {
+        let (label, more) = rest.split_at(usize::from(*length));
+        text += &format!("{}.", String::from_utf8_lossy(label));
+        bytes = more;
+    }
+    text
 }
