@@ -248,7 +248,7 @@ fn apply(world: &World, name: &str) -> Values {
 
 fn clear(world: &World) {
     for path in ["services", "endpoints", "endpointslices", "/api/v1/namespaces/prod/services"] {
-        world.delete_all(path);
+        world.delete(path);
     }
     // A Pod takes its time to go, and its name with it.
     if world.field("pods/nginx", "/metadata/name") == "nginx" {

@@ -22,15 +22,10 @@ fn service(name: &str, spec: &str) -> String {
     format!(r#"{{"apiVersion": "v1", "kind": "Service", "metadata": {{"name": "{name}"}}, "spec": {spec}}}"#)
 }
 
-#[track_caller]
-fn create(world: &World, manifest: &str) {
-    world.machine.apply(manifest, &["create", "-f", "-"]).fine();
-}
-
 /// The variables of a Service, in the words of every document; not for Pods that were there before it.
 fn variables(world: &World) {
     for (name, prefix) in [("redis-master", "REDIS_MASTER"), ("redis-primary", "REDIS_PRIMARY")] {
-        create(world, &service(name, r#"{"clusterIP": "10.0.0.11", "ports": [{"port": 6379}]}"#));
+        world.create("services", &service(name, r#"{"clusterIP": "10.0.0.11", "ports": [{"port": 6379}]}"#));
         let expected = [
             "_SERVICE_HOST=10.0.0.11",
             "_SERVICE_PORT=6379",
@@ -46,19 +41,19 @@ fn variables(world: &World) {
         assert_eq!(of_it.collect::<BTreeSet<_>>(), expected, "{new}");
         let old = world.machine.fairlead(&["exec", "-n", NAMESPACE, "client", "--", "env"]).fine();
         assert!(old.contains("KUBERNETES_SERVICE_HOST=10.0.0.1\n") && !old.contains("REDIS"), "{old}");
-        world.kubectl(&format!("delete service {name}"));
+        world.delete(&format!("services/{name}"));
     }
 }
 
 /// Names of what is behind a Service without an address of its own.
 fn headless(world: &World) {
-    create(
-        world,
+    world.create(
+        "services",
         &service("with-selector", r#"{"clusterIP": "None", "selector": {"app": "MyApp"}, "ports": [{"port": 9376}]}"#),
     );
-    create(world, &service("without-selector", r#"{"clusterIP": "None", "ports": [{"port": 9376}]}"#));
-    create(
-        world,
+    world.create("services", &service("without-selector", r#"{"clusterIP": "None", "ports": [{"port": 9376}]}"#));
+    world.create(
+        "endpoints",
         r#"{"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "without-selector"},
             "subsets": [{"addresses": [{"ip": "192.0.2.42"}], "ports": [{"port": 9376}]}]}"#,
     );
@@ -76,9 +71,7 @@ fn headless(world: &World) {
     let spec = r#"{"hostname": "one", "subdomain": "with-selector",
         "containers": [{"name": "main", "image": "host", "command": ["sleep", "1000"]}]}"#;
     let labels = r#"{"app": "MyApp"}"#;
-    create(
-        world,
-        &format!(
+    world.create("pods", &format!(
             r#"{{"apiVersion": "v1", "kind": "Pod", "metadata": {{"name": "named", "labels": {labels}}}, "spec": {spec}}}"#
         ),
     );
@@ -87,15 +80,15 @@ fn headless(world: &World) {
     until(world, "a Pod's name", &ip, || world.resolve("A", "one.with-selector.my-ns.svc.cluster.local.").join(","));
     let own = world.machine.fairlead(&["exec", "-n", NAMESPACE, "named", "--", "hostname", "-f"]);
     assert_eq!(own.fine(), "one.with-selector.my-ns.svc.cluster.local\n");
-    world.kubectl("delete pod named --now");
-    world.kubectl("delete service with-selector without-selector");
+    world.delete("pods/named");
+    world.delete("services");
 }
 
 /// "connections from a particular client are passed to the same Pod each time".
 fn affinity(world: &World) {
     let ports = r#""selector": {"app": "MyApp"}, "ports": [{"port": 80, "targetPort": 9376}]"#;
-    create(
-        world,
+    world.create(
+        "services",
         &service("sticky", &format!(r#"{{"clusterIP": "10.0.0.12", "sessionAffinity": "ClientIP", {ports}}}"#)),
     );
     until(world, "a sticky Service", "MyApp:9376", || world.get(Node, "10.0.0.12:80"));
@@ -103,7 +96,7 @@ fn affinity(world: &World) {
     assert_eq!(seen.len(), 1, "{seen:?}");
     let timeout = "/spec/sessionAffinityConfig/clientIP/timeoutSeconds";
     assert_eq!(world.field("services/sticky", timeout), "10800");
-    world.kubectl("delete service sticky");
+    world.delete("services");
 }
 
 /// "a mixture of Pods in the Service using a single configured name, with … different port numbers".
@@ -118,15 +111,15 @@ fn names_of_ports(world: &World) {
     }
     let spec =
         r#"{"clusterIP": "10.0.0.13", "selector": {"app": "mixed"}, "ports": [{"port": 80, "targetPort": "web"}]}"#;
-    create(world, &service("mixed", spec));
+    world.create("services", &service("mixed", spec));
     let mut seen = BTreeSet::new();
     until(world, "a name with two ports", "mixed:9376,mixed:9377", || {
         let said = world.get(Node, "10.0.0.13:80");
         seen.extend((!said.is_empty()).then_some(said));
         seen.iter().cloned().collect::<Vec<_>>().join(",")
     });
-    world.kubectl("delete service mixed");
-    world.kubectl("delete pods -l app=mixed --now");
+    world.delete("services");
+    world.delete("pods?labelSelector=app%3Dmixed");
 }
 
 /// The keys of S1, section 1: endpoints of the first key that has some.
@@ -141,17 +134,20 @@ fn topology(world: &World) {
     ];
     for (name, ip, keys, expected) in cases {
         let ports = r#""selector": {"app": "MyApp"}, "ports": [{"port": 80, "targetPort": 9376}]"#;
-        create(world, &service(name, &format!(r#"{{"clusterIP": "{ip}", "topologyKeys": {keys}, {ports}}}"#)));
+        world.create(
+            "services",
+            &service(name, &format!(r#"{{"clusterIP": "{ip}", "topologyKeys": {keys}, {ports}}}"#)),
+        );
         until(world, name, expected, || world.get(Node, &format!("{ip}:80")));
     }
-    world.kubectl("delete service near falling-back anywhere nowhere");
+    world.delete("services");
 }
 
 /// "To limit which client IP's can access", and what clouds read from annotations is theirs.
 fn source_ranges(world: &World) {
     let ports = r#""selector": {"app": "MyApp"}, "ports": [{"port": 80, "targetPort": 9376}]"#;
     let ranges = r#""loadBalancerSourceRanges": ["143.231.0.0/16"]"#;
-    create(world, &service("limited", &format!(r#"{{"type": "LoadBalancer", {ranges}, {ports}}}"#)));
+    world.create("services", &service("limited", &format!(r#"{{"type": "LoadBalancer", {ranges}, {ports}}}"#)));
     let annotation = "service.beta.kubernetes.io/aws-load-balancer-ssl-ports=443,8443";
     world.machine.kubectl(&["annotate", "service", "limited", annotation]).fine();
     let status = r#"{"status": {"loadBalancer": {"ingress": [{"ip": "146.148.47.156"}]}}}"#;
@@ -162,7 +158,7 @@ fn source_ranges(world: &World) {
     let wider = r#"{"spec": {"loadBalancerSourceRanges": ["143.231.0.0/16", "203.0.113.0/24"]}}"#;
     world.machine.kubectl(&["patch", "service", "limited", "-p", wider]).fine();
     until(world, "from a range", "MyApp:9376", || world.get(Outside, "146.148.47.156:80"));
-    world.kubectl("delete service limited");
+    world.delete("services");
 }
 
 /// What the documents call invalid, and beside it what is not.
@@ -198,28 +194,25 @@ fn refusals(world: &World) {
         ("keys of local traffic", keyed(r#""kubernetes.io/hostname""#, local), Some("topologyKeys")),
     ];
     for (what, spec, refused) in cases {
-        check_create(world, what, &service("probe", &spec), refused);
+        check_create(world, what, "services", &service("probe", &spec), refused);
     }
     for ip in ["127.0.0.1", "169.254.1.1", "224.0.0.1"] {
         let subsets = format!(r#"[{{"addresses": [{{"ip": "{ip}"}}], "ports": [{{"port": 80}}]}}]"#);
-        let manifest = format!(
-            r#"{{"apiVersion": "v1", "kind": "Endpoints", "metadata": {{"name": "probe"}}, "subsets": {subsets}}}"#
-        );
-        check_create(world, ip, &manifest, Some("subsets[0].addresses[0].ip"));
+        let manifest = format!(r#"{{"metadata": {{"name": "probe"}}, "subsets": {subsets}}}"#);
+        check_create(world, ip, "endpoints", &manifest, Some("subsets[0].addresses[0].ip"));
     }
 }
 
-/// What is made goes again; what is refused is refused for what it is.
+/// What is made goes again; what is refused is refused with 422, for what it is.
 #[track_caller]
-fn check_create(world: &World, what: &str, manifest: &str, refused: Option<&str>) {
-    let said = world.machine.apply(manifest, &["create", "-f", "-"]);
-    match refused {
-        None => {
-            assert_eq!(said.code, 0, "{what}: {said:?}");
-            world.machine.apply(manifest, &["delete", "-f", "-"]).fine();
-        }
-        Some(field) => assert!(said.code != 0 && said.err.contains(field), "{what}: {said:?}"),
-    }
+fn check_create(world: &World, what: &str, path: &str, object: &str, refused: Option<&str>) {
+    let Some(field) = refused else {
+        world.create(path, object);
+        return world.delete(&format!("{path}/probe"));
+    };
+    let answer = world.api("POST", path, object);
+    let said = answer["message"].as_str().unwrap_or_default();
+    assert!(answer["code"] == 422 && said.contains(field), "{what}: {answer}");
 }
 
 #[test]

@@ -25,7 +25,7 @@ const ELSEWHERE: &[&str] = &["192.0.2.42", "1.2.3.4", "10.4.5.6", "10.1.2.3"];
 /// Where cluster DNS is when Services have 10.0.0.0/16.
 const DNS: &str = "10.0.0.10:53";
 /// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The cluster, and a host that is no part of it.
 pub(crate) struct World {
@@ -62,7 +62,7 @@ pub(crate) fn world(test: &str, flags: &[&str]) -> Option<World> {
     machine.kubectl(&["config", "set-context", "--current", "--namespace", NAMESPACE]).fine();
     let proxy = start_proxy(&machine);
     let world = World { machine, outside, proxy };
-    world.machine.wait("kubectl proxy answers", || !world.api("GET", "/version").is_null());
+    world.machine.wait("kubectl proxy answers", || !world.api("GET", "/version", "").is_null());
     world.start_pods();
     Some(world)
 }
@@ -171,9 +171,10 @@ impl World {
         self.machine.kubectl(&words).fine();
     }
 
-    /// What the API answers; null if it does not.
-    pub(crate) fn api(&self, method: &str, path: &str) -> Value {
-        let answer = self.machine.namespace.run(|| request(method, "127.0.0.1:8001", path)).unwrap();
+    /// What the API answers, with short paths as in [`World::field`]; null if it does not.
+    pub(crate) fn api(&self, method: &str, path: &str, body: &str) -> Value {
+        let send = || request(method, "127.0.0.1:8001", &full(path), body);
+        let answer = self.machine.namespace.run(send).unwrap();
         serde_json::from_str(&answer).unwrap_or_default()
     }
 
@@ -185,7 +186,7 @@ impl World {
     /// What an object has at some pointers, with blanks between; `*` stands for every item. Paths without a slash are short for those
     /// of the namespace of the examples.
     pub(crate) fn field(&self, path: &str, pointers: &str) -> String {
-        let object = self.api("GET", &full(path));
+        let object = self.api("GET", path, "");
         let mut found = Vec::new();
         for pointer in pointers.split(' ') {
             select(&object, pointer, &mut found);
@@ -193,9 +194,17 @@ impl World {
         found.join(" ")
     }
 
-    /// Deletes every object there.
-    pub(crate) fn delete_all(&self, path: &str) {
-        let answer = self.api("DELETE", &full(path));
+    /// Makes an object.
+    #[track_caller]
+    pub(crate) fn create(&self, path: &str, object: &str) {
+        let answer = self.api("POST", path, object);
+        assert!(answer["metadata"]["uid"].is_string(), "{object}: {answer}");
+    }
+
+    /// Deletes an object, or all that are there.
+    #[track_caller]
+    pub(crate) fn delete(&self, path: &str) {
+        let answer = self.api("DELETE", path, "");
         assert!(!answer.is_null() && answer["code"].is_null(), "{path}: {answer}");
     }
 }
@@ -223,15 +232,16 @@ fn select(value: &Value, pointer: &str, found: &mut Vec<String>) {
 
 fn get(at: &str) -> String {
     let (host, path) = at.split_once('/').unwrap_or((at, ""));
-    request("GET", host, &format!("/{path}"))
+    request("GET", host, &format!("/{path}"), "")
 }
 
-fn request(method: &str, host: &str, path: &str) -> String {
+fn request(method: &str, host: &str, path: &str, body: &str) -> String {
     let Ok(address) = host.parse::<SocketAddr>() else { return format!("no address: {host}") };
     let Ok(mut stream) = TcpStream::connect_timeout(&address, PATIENCE) else { return String::new() };
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut answer = String::new();
-    let asked = stream.write_all(format!("{method} {path} HTTP/1.0\r\nHost: localhost\r\n\r\n").as_bytes());
+    let head = format!("Host: localhost\r\nContent-Type: application/json\r\nContent-Length: {}", body.len());
+    let asked = stream.write_all(format!("{method} {path} HTTP/1.0\r\n{head}\r\n\r\n{body}").as_bytes());
     let _ = asked.and_then(|()| stream.read_to_string(&mut answer));
     answer.split_once("\r\n\r\n").map(|(_, body)| body.trim_end().to_owned()).unwrap_or_default()
 }
