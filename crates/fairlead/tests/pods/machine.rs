@@ -33,7 +33,7 @@ pub(crate) struct Said {
 
 /// A machine, or nothing where there can be none.
 pub(crate) fn machine(test: &str, flags: &[&str]) -> Option<Machine> {
-    if !["root", "ip", "nft", "curl", "python3", "kubectl"].iter().all(|what| need::need(test, what)) {
+    if !["root", "ip", "nft", "curl", "pgrep", "python3", "kubectl"].iter().all(|what| need::need(test, what)) {
         return None;
     }
     let namespace = Namespace::unnamed().unwrap();
