@@ -138,12 +138,15 @@ fn replacing_all_pods_fails_no_request() {
 #[allow(clippy::print_stdout, reason = "what a death costs is worth reading")]
 fn a_pod_that_is_killed_is_noticed_and_comes_again() {
     let Some(machine) = prepared("a_pod_that_is_killed_is_noticed_and_comes_again") else { return };
-    let restarts = || machine.kubectl(&["get", "pods", "-o", "jsonpath={.items[*].status.containerStatuses[0].restartCount}"]);
+    let restarts =
+        || machine.kubectl(&["get", "pods", "-o", "jsonpath={.items[*].status.containerStatuses[0].restartCount}"]);
     let mut killed = Instant::now();
     let (asked, wrong) = under_load(&machine, || {
         thread::sleep(Duration::from_secs(1));
         killed = Instant::now();
-        machine.shell(&format!("kill -9 $(pgrep -o -x -f 'python3 {} 8080')", machine.path("server.py").display())).fine();
+        machine
+            .shell(&format!("kill -9 $(pgrep -o -x -f 'python3 {} 8080')", machine.path("server.py").display()))
+            .fine();
         machine.wait("it is started again", || restarts().out.contains('1'));
         let ready = ["wait", "--for=condition=Ready", "--timeout=30s", "pod", "-l", "app=web"];
         machine.kubectl(&ready).fine();
