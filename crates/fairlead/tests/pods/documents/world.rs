@@ -240,7 +240,8 @@ fn request(method: &str, host: &str, path: &str, body: &str) -> String {
     let Ok(mut stream) = TcpStream::connect_timeout(&address, PATIENCE) else { return String::new() };
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut answer = String::new();
-    let head = format!("Host: localhost\r\nContent-Type: application/json\r\nContent-Length: {}", body.len());
+    let kind = if method == "PATCH" { "merge-patch+json" } else { "json" };
+    let head = format!("Host: localhost\r\nContent-Type: application/{kind}\r\nContent-Length: {}", body.len());
     let asked = stream.write_all(format!("{method} {path} HTTP/1.0\r\n{head}\r\n\r\n{body}").as_bytes());
     let _ = asked.and_then(|()| stream.read_to_string(&mut answer));
     answer.split_once("\r\n\r\n").map(|(_, body)| body.trim_end().to_owned()).unwrap_or_default()
