@@ -48,8 +48,15 @@ pub(crate) enum From {
     OtherPod,
 }
 
-/// The world, or nothing where there can be none.
+/// The world with all its Pods, or nothing where there can be none.
 pub(crate) fn world(test: &str, flags: &[&str]) -> Option<World> {
+    let world = empty(test, flags)?;
+    world.start_pods();
+    Some(world)
+}
+
+/// The same without Pods.
+pub(crate) fn empty(test: &str, flags: &[&str]) -> Option<World> {
     let range = ["--service-cluster-ip-range", "10.0.0.0/16"];
     let machine = machine(test, &[range.as_slice(), flags].concat())?;
     let outside = Namespace::unnamed().unwrap();
@@ -63,7 +70,6 @@ pub(crate) fn world(test: &str, flags: &[&str]) -> Option<World> {
     let proxy = start_proxy(&machine);
     let world = World { machine, outside, proxy };
     world.machine.wait("kubectl proxy answers", || !world.api("GET", "/version", "").is_null());
-    world.start_pods();
     Some(world)
 }
 
