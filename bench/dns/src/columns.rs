@@ -57,3 +57,6 @@ fn ratio(value: f64, of: f64) -> String {
 fn number(value: f64) -> String {
     if value.abs() >= 100.0 { format!("{value:.0}") } else { format!("{value:.2}") }
 }
+
+#[cfg(test)]
+mod tests;

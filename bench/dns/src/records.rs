@@ -107,3 +107,6 @@ fn miss(service: usize, random: &mut fastrand::Rng) -> String {
         _ => format!("service-{service}.{}.{own}.svc.{ZONE}", namespace(service)),
     }
 }
+
+#[cfg(test)]
+mod tests;

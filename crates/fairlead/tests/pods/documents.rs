@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use world::From::{Node, OtherPod, Outside, Pod};
 use world::{From, World, world};
 
+mod fragments;
 mod text;
 mod world;
 
@@ -207,8 +208,8 @@ fn every_manifest_is_in_the_table() {
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap().trim_end_matches(".yaml").to_owned())
         .collect();
-    let table: BTreeSet<String> = TABLE.iter().map(|(name, _)| name.trim_start_matches('+').to_owned()).collect();
-    assert_eq!(files, table);
+    let names = TABLE.iter().map(|(name, _)| name.trim_start_matches('+')).chain(fragments::FILES.iter().copied());
+    assert_eq!(files, names.map(str::to_owned).collect());
 }
 
 #[test]
@@ -216,6 +217,8 @@ fn manifests_do_what_the_documents_say() {
     let name = "manifests_do_what_the_documents_say";
     let Some(world) = world(name, &["--feature-gates", "ServiceTopology=true"]) else { return };
     text::check(&world);
+    apply(&world, "s0-load-balancer");
+    fragments::check(&world);
     let nginx = fairlead_testkit::need::need(&format!("{name} (nginx)"), "nginx");
     for (name, checks) in TABLE.iter().filter(|(name, _)| nginx || *name != "s3-named-port-host") {
         let fresh = apply(&world, name);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::until;
 use super::world::From::{Node, Outside, Pod};
-use super::world::{NAMESPACE, World, world};
+use super::world::{NAMESPACE, World, empty};
 
 /// All of it.
 pub(crate) fn check(world: &World) {
@@ -217,7 +217,7 @@ fn check_create(world: &World, what: &str, path: &str, object: &str, refused: Op
 
 #[test]
 fn without_the_gate_there_are_no_topology_keys() {
-    let Some(world) = world("without_the_gate_there_are_no_topology_keys", &[]) else { return };
+    let Some(world) = empty("without_the_gate_there_are_no_topology_keys", &[]) else { return };
     let manifest = service("near", r#"{"topologyKeys": ["kubernetes.io/hostname"], "ports": [{"port": 80}]}"#);
     let said = world.machine.apply(&manifest, &["create", "-f", "-"]);
     assert!(said.code != 0 && said.err.contains("unknown field \"spec.topologyKeys\""), "{said:?}");

@@ -48,8 +48,15 @@ pub(crate) enum From {
     OtherPod,
 }
 
-/// The world, or nothing where there can be none.
+/// The world with all its Pods, or nothing where there can be none.
 pub(crate) fn world(test: &str, flags: &[&str]) -> Option<World> {
+    let world = empty(test, flags)?;
+    world.start_pods();
+    Some(world)
+}
+
+/// The same without Pods.
+pub(crate) fn empty(test: &str, flags: &[&str]) -> Option<World> {
     let range = ["--service-cluster-ip-range", "10.0.0.0/16"];
     let machine = machine(test, &[range.as_slice(), flags].concat())?;
     let outside = Namespace::unnamed().unwrap();
@@ -63,7 +70,6 @@ pub(crate) fn world(test: &str, flags: &[&str]) -> Option<World> {
     let proxy = start_proxy(&machine);
     let world = World { machine, outside, proxy };
     world.machine.wait("kubectl proxy answers", || !world.api("GET", "/version", "").is_null());
-    world.start_pods();
     Some(world)
 }
 
@@ -240,7 +246,8 @@ fn request(method: &str, host: &str, path: &str, body: &str) -> String {
     let Ok(mut stream) = TcpStream::connect_timeout(&address, PATIENCE) else { return String::new() };
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut answer = String::new();
-    let head = format!("Host: localhost\r\nContent-Type: application/json\r\nContent-Length: {}", body.len());
+    let kind = if method == "PATCH" { "merge-patch+json" } else { "json" };
+    let head = format!("Host: localhost\r\nContent-Type: application/{kind}\r\nContent-Length: {}", body.len());
     let asked = stream.write_all(format!("{method} {path} HTTP/1.0\r\n{head}\r\n\r\n{body}").as_bytes());
     let _ = asked.and_then(|()| stream.read_to_string(&mut answer));
     answer.split_once("\r\n\r\n").map(|(_, body)| body.trim_end().to_owned()).unwrap_or_default()
