@@ -18,6 +18,7 @@ const DEL_ROUTE: u16 = 25;
 const GET_ROUTE: u16 = 26;
 
 mod neighbour;
+mod owned;
 #[cfg(test)]
 mod tests;
 
@@ -221,9 +222,7 @@ impl Links {
 
     /// The routes of the main table of a family that has `like`.
     pub fn routes(&mut self, like: IpAddr) -> Result<Vec<Route>, Error> {
-        let mut header = [0; 12];
-        header[0] = family(like);
-        self.dump("the routes", GET_ROUTE, &header, |message| Ok(route(message)))
+        self.dump("the routes", GET_ROUTE, &dump_routes(like), |message| Ok(route(message)))
     }
 
     /// Makes a route, or changes the one to the same destination.
@@ -290,6 +289,13 @@ fn route_header(route: &Route) -> [u8; 12] {
     let scope = if route.gateway.is_some() || route.destination.address.is_ipv6() { UNIVERSE } else { LINK };
     let prefix = route.destination;
     [family(prefix.address), prefix.length, 0, 0, MAIN_TABLE, ORIGIN, scope, UNICAST, 0, 0, 0, 0]
+}
+
+/// The same for all routes of the family that has `like`.
+fn dump_routes(like: IpAddr) -> [u8; 12] {
+    let mut header = [0; 12];
+    header[0] = family(like);
+    header
 }
 
 fn put_address(w: &mut Writer, prefix: Prefix) {

@@ -3,4 +3,5 @@
 mod documents;
 mod machine;
 mod rollout;
+mod several;
 mod story;
