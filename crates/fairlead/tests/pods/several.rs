@@ -78,12 +78,12 @@ impl Cluster {
         }
     }
 
-    /// A Pod that says its name, on a machine of choice, behind a Service of its own.
-    fn serve(&self, name: &str, node: &str) {
+    /// The Pod web-NODE, which says its name, and the Service svc-NODE in front of it.
+    fn serve(&self, node: &str) {
         let manifest = format!(
             "apiVersion: v1\n\
              kind: Pod\n\
-             metadata: {{name: {name}, labels: {{app: {name}, tier: web}}}}\n\
+             metadata: {{name: web-{node}, labels: {{app: web-{node}}}}}\n\
              spec:\n  \
                nodeSelector: {{kubernetes.io/hostname: {node}}}\n  \
                containers:\n  \
@@ -95,15 +95,15 @@ impl Cluster {
              ---\n\
              apiVersion: v1\n\
              kind: Service\n\
-             metadata: {{name: {name}}}\n\
-             spec: {{selector: {{app: {name}}}, ports: [{{port: 80, targetPort: 9376}}]}}\n"
+             metadata: {{name: svc-{node}}}\n\
+             spec: {{selector: {{app: web-{node}}}, ports: [{{port: 80, targetPort: 9376}}]}}\n"
         );
         self.first.apply(&manifest, &["apply", "-f", "-"]).fine();
     }
 
-    fn ready(&self, name: &str, want: &str) -> bool {
+    fn ready(&self, node: &str, want: &str) -> bool {
         let path = "jsonpath={.items[0].endpoints[0].conditions.ready}";
-        let label = format!("kubernetes.io/service-name={name}");
+        let label = format!("kubernetes.io/service-name=svc-{node}");
         self.first.kubectl(&["get", "endpointslices", "-l", &label, "-o", path]).out == want
     }
 }
@@ -113,28 +113,24 @@ fn three_machines_are_one_cluster() {
     let Some(mut cluster) = cluster("three_machines_are_one_cluster") else { return };
     let names = ["first", "second", "third"];
     for node in names {
-        cluster.serve(&format!("web-{node}"), node);
+        cluster.serve(node);
     }
     for node in names {
-        let name = format!("web-{node}");
-        cluster.wait(&format!("{name} is ready"), || cluster.ready(&name, "true"));
+        cluster.wait(&format!("svc-{node} is ready"), || cluster.ready(node, "true"));
     }
 
     // From a Pod of each machine, each Service by its name: most endpoints are on another machine.
     for from in names {
         for to in names {
-            let line = format!("curl -sS -m 5 http://web-{to}/hostname");
+            let line = format!("curl -sS -m 5 http://svc-{to}/hostname");
             let exec = ["exec", &format!("web-{from}"), "--", "sh", "-c", &line];
-            let mut said = String::new();
-            cluster.wait(&format!("web-{to} answers web-{from}: {said}"), || {
-                let answer = cluster.first.kubectl(&exec);
-                said = format!("{answer:?}");
-                answer.out == format!("web-{to}\n")
+            cluster.wait(&format!("web-{to} answers web-{from}"), || {
+                cluster.first.kubectl(&exec).out == format!("web-{to}\n")
             });
         }
     }
     // On a machine itself, too.
-    let ip = cluster.first.kubectl(&["get", "service", "web-third", "-o", "jsonpath={.spec.clusterIP}"]).fine();
+    let ip = cluster.first.kubectl(&["get", "service", "svc-third", "-o", "jsonpath={.spec.clusterIP}"]).fine();
     assert_eq!(cluster.second.shell(&format!("curl -sS -m 5 http://{ip}/hostname")).fine(), "web-third\n");
     // A Pod keeps its address on the way.
     let pod = cluster.first.kubectl(&["get", "pod", "web-second", "-o", "jsonpath={.status.podIP}"]).fine();
@@ -167,11 +163,11 @@ fn three_machines_are_one_cluster() {
     // A machine that is gone: nobody is sent there any more.
     cluster.third.kill();
     let began = Instant::now();
-    cluster.wait("its endpoint is not ready", || cluster.ready("web-third", "false"));
+    cluster.wait("its endpoint is not ready", || cluster.ready("third", "false"));
     println!("a dead machine's endpoint was not ready after {:?}", began.elapsed());
-    assert!(cluster.ready("web-second", "true"));
+    assert!(cluster.ready("second", "true"));
     cluster.third.restart();
-    cluster.wait("its endpoint is ready again", || cluster.ready("web-third", "true"));
+    cluster.wait("its endpoint is ready again", || cluster.ready("third", "true"));
 }
 
 /// With the credentials of the second machine, on it.
@@ -181,7 +177,7 @@ fn a_node_may_do_little(cluster: &Cluster) {
     let data = cluster.second.path("data/node.kubeconfig").display().to_string();
     let node = |words: &[&str]| cluster.second.kubectl(&[&["--kubeconfig", &data], words].concat());
     assert!(node(&["get", "nodes", "-o", "name"]).fine().contains("node/third"));
-    assert!(node(&["get", "services"]).fine().contains("web-third"));
+    assert!(node(&["get", "services"]).fine().contains("svc-third"));
     for forbidden in [
         &["get", "secrets", "-A"][..],
         &["get", "secret", "strange"],
