@@ -19,6 +19,7 @@ const GET_ROUTE: u16 = 26;
 
 mod neighbour;
 mod owned;
+mod vxlan;
 #[cfg(test)]
 mod tests;
 
@@ -34,6 +35,8 @@ const MAIN_TABLE: u8 = 254;
 /// What we set up ourselves, as `ip route` marks what an administrator did.
 const ORIGIN: u8 = 4;
 
+pub use vxlan::Vxlan;
+
 /// An interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
@@ -47,6 +50,8 @@ pub struct Link {
     pub kind: String,
     /// The largest packet.
     pub mtu: u32,
+    /// Its hardware address, if it has one of the usual length.
+    pub hardware: [u8; 6],
 }
 
 /// A range of addresses, or an address with the size of its network.
@@ -332,6 +337,7 @@ fn link(message: &Message<'_>) -> Option<Link> {
         up: word(8)? & UP != 0,
         kind: a.nested(IFLA_LINKINFO).text(1).unwrap_or_default(),
         mtu: a.find(IFLA_MTU).and_then(|mtu| mtu.u32()).unwrap_or(0),
+        hardware: a.bytes(IFLA_ADDRESS).and_then(|bytes| bytes.try_into().ok()).unwrap_or_default(),
     })
 }
 

@@ -1,4 +1,5 @@
-//! How packets find Pods on other machines: a route for the range of every other Node, through that Node's address.
+//! How packets find Pods on other machines: a route for the range of every other Node, through that Node's address where it is in
+//! a network of this machine, and through a network inside the network (VXLAN) where it is not.
 //!
 //! The routes have a number in the kernel that says they are ours: those of Nodes that have gone are found and removed, and
 //! nobody else's is touched.
@@ -15,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 #[cfg(test)]
 mod tests;
+mod tunnel;
 
 /// Who made a route, as `ip route` shows it: `proto 207`.
 const OWNER: u8 = 207;
@@ -26,10 +28,11 @@ pub async fn run(cluster: Cluster, own: String, ranges: Vec<IpNet>, stop: Cancel
     let mut mirror = Mirror::builder(&cluster).with::<Node>().build();
     stop.run_until_cancelled(mirror.sync()).await;
     let mut said = Vec::new();
-    loop {
-        let nodes: Vec<Peer> =
-            mirror.all::<Node>().filter(|node| node.metadata.name != own).map(|node| Peer::read(node, &ranges)).collect();
-        let done = tokio::task::spawn_blocking(move || keep(&nodes)).await;
+    while !stop.is_cancelled() {
+        let nodes = mirror.all::<Node>().map(|node| Peer::read(node, &ranges));
+        let (here, others): (Vec<Peer>, Vec<Peer>) = nodes.partition(|node| node.name == own);
+        let here = here.into_iter().next().and_then(|node| node.addresses.first().copied());
+        let done = tokio::task::spawn_blocking(move || keep(here, &others)).await;
         let problems = match done {
             Ok(Ok(problems)) => problems,
             Ok(Err(error)) => vec![format!("routes to other Nodes cannot be kept: {error}")],
@@ -38,7 +41,7 @@ pub async fn run(cluster: Cluster, own: String, ranges: Vec<IpNet>, stop: Cancel
         problems.iter().filter(|problem| !said.contains(*problem)).for_each(|problem| tracing::warn!("{problem}"));
         said = problems;
         tokio::select! {
-            () = stop.cancelled() => return,
+            () = stop.cancelled() => {}
             _ = mirror.next() => {}
             () = tokio::time::sleep(LOOK) => {}
         }
@@ -55,6 +58,7 @@ pub fn remove() -> Result<Vec<String>, Error> {
             removed.push(format!("route to {}/{}", route.destination.address, route.destination.length));
         }
     }
+    removed.extend(tunnel::remove(&mut links)?);
     Ok(removed)
 }
 
@@ -83,47 +87,69 @@ impl Peer {
     }
 }
 
-/// Makes routes as they should be, and says what cannot be reached and why.
-fn keep(nodes: &[Peer]) -> Result<Vec<String>, Error> {
+/// Makes routes as they should be, and says what cannot be reached and why. `here` is the address other Nodes know us by.
+fn keep(here: Option<IpAddr>, nodes: &[Peer]) -> Result<Vec<String>, Error> {
     let mut links = Links::open()?;
     let near = links.all_addresses()?;
-    let (wanted, mut problems) = plan(nodes, &near);
+    let ways = plan(nodes, &near);
+    let mut problems = Vec::new();
+    let tunnel = match here.filter(|_| ways.iter().any(|way| way.link.is_none())) {
+        Some(here) => tunnel::prepare(&mut links, here).map_err(|error| problems.push(error.to_string())).ok(),
+        None => None,
+    };
+    let (mut wanted, mut wrapped) = (Vec::new(), Vec::new());
+    for way in ways {
+        match (way.link, tunnel) {
+            (Some(link), _) => wanted.push(way.route(way.through, link)),
+            (None, Some(link)) => match tunnel::connect(&mut links, link, &way) {
+                Ok(gateway) => wrapped.push(way.route(gateway, link)),
+                Err(error) => problems.push(format!("Pods of Node {} cannot be reached: {error}", way.node)),
+            },
+            (None, None) => problems.push(format!("Pods of Node {} cannot be reached: no way to {}", way.node, way.through)),
+        }
+    }
     for like in FAMILIES {
         let there = links.owned_routes(OWNER, like)?;
-        for old in there.iter().filter(|route| !wanted.contains(route)) {
+        for old in there.iter().filter(|route| !wanted.contains(route) && !wrapped.contains(route)) {
             links.delete_owned_route(OWNER, old)?;
         }
         let missing = |route: &&Route| route.destination.address.is_ipv4() == like.is_ipv4() && !there.contains(route);
-        for route in wanted.iter().filter(missing) {
-            if let Err(error) = links.add_owned_route(OWNER, route) {
-                problems.push(format!("Pods of another Node cannot be reached: {error}"));
-            }
-        }
+        let plain = wanted.iter().filter(missing).map(|route| links.add_owned_route(OWNER, route));
+        let failed: Vec<Error> = plain.filter_map(Result::err).collect();
+        let inner = wrapped.iter().filter(missing).map(|route| links.add_owned_route_on_link(OWNER, route));
+        let failed = failed.into_iter().chain(inner.filter_map(Result::err));
+        problems.extend(failed.map(|error| format!("Pods of another Node cannot be reached: {error}")));
     }
     Ok(problems)
 }
 
-/// Which routes there should be, given the addresses of this machine's links.
-fn plan(nodes: &[Peer], near: &[(u32, Prefix)]) -> (Vec<Route>, Vec<String>) {
-    let (mut routes, mut problems) = (Vec::new(), Vec::new());
-    for node in nodes {
-        for range in &node.ranges {
-            let same = |ip: &&IpAddr| ip.is_ipv4() == range.addr().is_ipv4();
-            let found = node.addresses.iter().filter(same).find_map(|ip| Some((*ip, link_to(*ip, near)?)));
-            let destination = Prefix { address: range.network(), length: range.prefix_len() };
-            match found {
-                Some((gateway, link)) => {
-                    routes.push(Route { destination, gateway: Some(gateway), link: Some(link), source: None });
-                }
-                None => problems.push(format!(
-                    "Pods of Node {} at {range} cannot be reached: none of its addresses ({}) is in a network of this machine",
-                    node.name,
-                    node.addresses.iter().map(IpAddr::to_string).collect::<Vec<_>>().join(", ")
-                )),
-            }
-        }
+/// How the Pods of a range are reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Way {
+    node: String,
+    range: IpNet,
+    /// An address of the Node.
+    through: IpAddr,
+    /// The link the Node is at; `None`: it is no neighbour.
+    link: Option<u32>,
+}
+
+impl Way {
+    fn route(&self, gateway: IpAddr, link: u32) -> Route {
+        let destination = Prefix { address: self.range.network(), length: self.range.prefix_len() };
+        Route { destination, gateway: Some(gateway), link: Some(link), source: None }
     }
-    (routes, problems)
+}
+
+/// How the Pods of Nodes are reached, given the addresses of this machine's links. A Node without addresses is not there yet.
+fn plan(nodes: &[Peer], near: &[(u32, Prefix)]) -> Vec<Way> {
+    let way = |node: &Peer, range: &IpNet| {
+        let same = |ip: &&IpAddr| ip.is_ipv4() == range.addr().is_ipv4();
+        let direct = node.addresses.iter().filter(same).find_map(|ip| Some((*ip, Some(link_to(*ip, near)?))));
+        let (through, link) = direct.or_else(|| Some((*node.addresses.first()?, None)))?;
+        Some(Way { node: node.name.clone(), range: *range, through, link })
+    };
+    nodes.iter().flat_map(|node| node.ranges.iter().filter_map(move |range| way(node, range))).collect()
 }
 
 /// The link whose network has an address. That of the longest prefix, as a route would be chosen.

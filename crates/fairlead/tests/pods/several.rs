@@ -10,13 +10,14 @@ use fairlead_kernel::netns::Namespace;
 use super::machine::{Machine, possible};
 
 const SERVER: &str = "https://192.0.2.1:6443";
+const NAMES: [&str; 3] = ["first", "second", "third"];
 
-/// Three machines and the switch between them.
+/// Three machines and what is between them.
 struct Cluster {
     first: Machine,
     second: Machine,
     third: Machine,
-    _switch: Namespace,
+    _between: Namespace,
 }
 
 fn shell(namespace: &Namespace, line: &str) {
@@ -24,45 +25,62 @@ fn shell(namespace: &Namespace, line: &str) {
     assert!(done.success(), "{line}");
 }
 
-/// A machine at 192.0.2.N.
-fn plug(switch: &Namespace, number: u8) -> Namespace {
+/// A switch, which is also the router of its network, 192.0.2.0/24.
+fn switch() -> Namespace {
+    let switch = Namespace::unnamed().unwrap();
+    let lines = "ip link set lo up; ip link add switch type bridge; ip link set switch up; \
+                 ip address add 192.0.2.254/24 dev switch; echo 1 > /proc/sys/net/ipv4/ip_forward";
+    shell(&switch, lines);
+    switch
+}
+
+/// A machine with this address, at the switch if it is of its network, else at the router.
+fn plug(between: &Namespace, address: &str) -> Namespace {
     let machine = Namespace::unnamed().unwrap();
+    let (network, number) = address.rsplit_once('.').unwrap();
     let port = format!("port{number}");
-    switch.run(|| Links::open().unwrap().add_veth(&port, "way", Some(machine.as_fd()))).unwrap().unwrap();
-    shell(switch, &format!("ip link set {port} master switch up"));
+    between.run(|| Links::open().unwrap().add_veth(&port, "way", Some(machine.as_fd()))).unwrap().unwrap();
+    match network {
+        "192.0.2" => shell(between, &format!("ip link set {port} master switch up")),
+        _ => shell(between, &format!("ip link set {port} up; ip address add {network}.254/24 dev {port}")),
+    }
     shell(
         &machine,
         &format!(
-            "ip link set lo up; ip link set way up; ip address add 192.0.2.{number}/24 dev way; \
-             ip route add default via 192.0.2.254"
+            "ip link set lo up; ip link set way up; ip address add {address}/24 dev way; \
+             ip route add default via {network}.254"
         ),
     );
     machine
 }
 
-fn cluster(test: &str) -> Option<Cluster> {
+/// The machines first, at 192.0.2.1, second and third.
+fn cluster(test: &str, second: &str, third: &str) -> Option<Cluster> {
     if !possible(test) {
         return None;
     }
-    let switch = Namespace::unnamed().unwrap();
-    shell(&switch, "ip link set lo up; ip link add switch type bridge; ip link set switch up");
-    let places = [1, 2, 3].map(|number| plug(&switch, number));
-    let [one, two, three] = places;
+    let between = switch();
     let up = ["up", "--hostname-override", "first", "--bind-address=192.0.2.1", "--node-monitor-grace-period=15s"];
-    let first = Machine::start(one, &up);
+    let first = Machine::start(plug(&between, "192.0.2.1"), &up);
     first.wait_ready();
     let data = first.path("data").display().to_string();
     let token = first.fairlead(&["token", "--data-dir", &data]).fine();
-    let join = |namespace: Namespace, name: &str| {
+    let join = |address: &str, name: &str| {
         let words = ["join", "--server", SERVER, "--token", token.trim(), "--hostname-override", name];
-        Machine::start(namespace, &words)
+        Machine::start(plug(&between, address), &words)
     };
-    let (second, third) = (join(two, "second"), join(three, "third"));
-    let cluster = Cluster { first, second, third, _switch: switch };
+    let (second, third) = (join(second, "second"), join(third, "third"));
+    let cluster = Cluster { first, second, third, _between: between };
     for name in ["second", "third"] {
         let node = format!("node/{name}");
         let ready = ["wait", "--for=condition=Ready", "--timeout=1s", &node];
         cluster.wait(&format!("{name} is ready"), || cluster.first.kubectl(&ready).code == 0);
+    }
+    for node in NAMES {
+        cluster.serve(node);
+    }
+    for node in NAMES {
+        cluster.wait(&format!("svc-{node} is ready"), || cluster.ready(node, "true"));
     }
     Some(cluster)
 }
@@ -101,6 +119,19 @@ impl Cluster {
         self.first.apply(&manifest, &["apply", "-f", "-"]).fine();
     }
 
+    /// From a Pod of each machine, each Service by its name: most endpoints are on another machine.
+    fn all_reach_all(&self) {
+        for from in NAMES {
+            for to in NAMES {
+                let line = format!("curl -sS -m 5 http://svc-{to}/hostname");
+                let exec = ["exec", &format!("web-{from}"), "--", "sh", "-c", &line];
+                self.wait(&format!("web-{to} answers web-{from}"), || {
+                    self.first.kubectl(&exec).out == format!("web-{to}\n")
+                });
+            }
+        }
+    }
+
     fn ready(&self, node: &str, want: &str) -> bool {
         let path = "jsonpath={.items[0].endpoints[0].conditions.ready}";
         let label = format!("kubernetes.io/service-name=svc-{node}");
@@ -110,25 +141,9 @@ impl Cluster {
 
 #[test]
 fn three_machines_are_one_cluster() {
-    let Some(mut cluster) = cluster("three_machines_are_one_cluster") else { return };
-    let names = ["first", "second", "third"];
-    for node in names {
-        cluster.serve(node);
-    }
-    for node in names {
-        cluster.wait(&format!("svc-{node} is ready"), || cluster.ready(node, "true"));
-    }
-
-    // From a Pod of each machine, each Service by its name: most endpoints are on another machine.
-    for from in names {
-        for to in names {
-            let line = format!("curl -sS -m 5 http://svc-{to}/hostname");
-            let exec = ["exec", &format!("web-{from}"), "--", "sh", "-c", &line];
-            cluster.wait(&format!("web-{to} answers web-{from}"), || {
-                cluster.first.kubectl(&exec).out == format!("web-{to}\n")
-            });
-        }
-    }
+    let test = "three_machines_are_one_cluster";
+    let Some(mut cluster) = cluster(test, "192.0.2.2", "192.0.2.3") else { return };
+    cluster.all_reach_all();
     // On a machine itself, too.
     let ip = cluster.first.kubectl(&["get", "service", "svc-third", "-o", "jsonpath={.spec.clusterIP}"]).fine();
     assert_eq!(cluster.second.shell(&format!("curl -sS -m 5 http://{ip}/hostname")).fine(), "web-third\n");
@@ -170,6 +185,23 @@ fn three_machines_are_one_cluster() {
     cluster.wait("its endpoint is ready again", || cluster.ready("third", "true"));
 }
 
+#[test]
+fn machines_of_other_networks_are_reached_through_a_tunnel() {
+    let test = "machines_of_other_networks_are_reached_through_a_tunnel";
+    let Some(cluster) = cluster(test, "198.51.100.2", "192.0.2.3") else { return };
+    cluster.all_reach_all();
+    let routes = cluster.first.shell("ip route show proto 207").fine();
+    assert!(routes.contains("dev fl-vxlan0") && routes.contains("via 192.0.2.3 dev way"), "{routes}");
+    // No machine has an IPv6 address here; their Pods have.
+    let path = "jsonpath={.status.podIPs[1].ip}";
+    let ip = cluster.first.kubectl(&["get", "pod", "web-third", "-o", path]).fine();
+    // More than fits into one packet of the outer network.
+    let line = format!("curl -gsS -m 5 'http://[{ip}]:9376/services' | cmp - /etc/services && echo fine");
+    cluster.wait("IPv6 goes through the tunnel", || {
+        cluster.first.kubectl(&["exec", "web-second", "--", "sh", "-c", &line]).out == "fine\n"
+    });
+}
+
 /// With the credentials of the second machine, on it.
 fn a_node_may_do_little(cluster: &Cluster) {
     let first = &cluster.first;
@@ -203,10 +235,9 @@ fn a_machine_joins_only_the_server_it_means_and_by_a_name_nobody_has() {
     if !possible(test) {
         return;
     }
-    let switch = Namespace::unnamed().unwrap();
-    shell(&switch, "ip link set lo up; ip link add switch type bridge; ip link set switch up");
+    let between = switch();
     let up = ["up", "--hostname-override", "first", "--bind-address=192.0.2.1"];
-    let first = Machine::start(plug(&switch, 1), &up);
+    let first = Machine::start(plug(&between, "192.0.2.1"), &up);
     first.wait_ready();
     let data = first.path("data").display().to_string();
     let token = first.fairlead(&["token", "--data-dir", &data]).fine();

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::netlink::flag;
 
 /// Where the number of the owner is in a message of a route.
-const OWNER: usize = 5;
+pub(super) const OWNER: usize = 5;
 
 impl Links {
     /// The routes of an owner in the main table, of the family that has `like`.
