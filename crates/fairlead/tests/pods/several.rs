@@ -108,7 +108,7 @@ impl Cluster {
                - name: web\n    \
                  image: host\n    \
                  workingDir: /etc\n    \
-                 command: [python3, -u, -m, http.server, '9376']\n    \
+                 command: [python3, -u, -m, http.server, --bind, '::', '9376']\n    \
                  readinessProbe: {{httpGet: {{path: /, port: 9376}}, periodSeconds: 1}}\n\
              ---\n\
              apiVersion: v1\n\
