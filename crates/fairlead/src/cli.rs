@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-use crate::config::{ControlFlags, DnsFlags, Flags, ProxyFlags};
+use crate::config::{ControlFlags, DnsFlags, Flags, JoinFlags, ProxyFlags};
 use crate::env::EnvFlags;
 use crate::pods::{ExecFlags, LogsFlags, PsFlags, RunFlags, StopFlags};
 use crate::register::RegisterFlags;
@@ -23,6 +23,18 @@ pub(crate) enum Command {
     /// Start everything on this machine
     #[command(args_override_self = true)]
     Up(Box<Flags>),
+    /// Make this machine a Node of the cluster of a server elsewhere
+    #[command(args_override_self = true)]
+    Join(Box<JoinFlags>),
+    /// Show what lets other machines join the server of this one
+    Token {
+        /// Where everything is kept [default: as with up]
+        #[arg(long, value_name = "DIR")]
+        data_dir: Option<PathBuf>,
+        /// Show the whole command to run there
+        #[arg(long)]
+        join_command: bool,
+    },
     /// Start the API server alone
     #[command(args_override_self = true)]
     Server(Box<Flags>),

@@ -20,6 +20,7 @@ use crate::gates::{Gates, switch};
 pub(crate) use control::{Control, ControlFlags, LEASE};
 pub(crate) use dns::{Dns, DnsFlags, Served};
 pub(crate) use flags::{Flags, Text};
+pub(crate) use join::{Join, JoinFlags};
 pub(crate) use node::Node;
 pub(crate) use proxy::{Objects, Proxy, ProxyFlags, Task};
 
@@ -27,6 +28,7 @@ mod admission;
 mod control;
 mod dns;
 mod flags;
+mod join;
 mod machine;
 mod node;
 mod proxy;

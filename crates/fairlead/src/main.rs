@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::Parser;
 
 use cli::{Cli, Command};
-use config::{Control, Dns, Environment, Proxy, Role};
+use config::{Control, Dns, Environment, Join, Proxy, Role};
 
 mod cli;
 mod config;
@@ -38,6 +38,17 @@ fn run(cli: Cli) -> anyhow::Result<()> {
     match cli.command {
         Command::Up(flags) => serve(config::load(*flags, Role::Up, &environment)?),
         Command::Server(flags) => serve(config::load(*flags, Role::Server, &environment)?),
+        Command::Join(flags) => {
+            // It runs on every Node.
+            let _ = fairlead_kernel::process::use_small_pages();
+            let join = Join::resolve(&flags, &environment)?;
+            logs::start(join.log_format, join.log_level);
+            threads()?.block_on(wire::join::run(join))
+        }
+        Command::Token { data_dir, join_command } => {
+            let data_dir = data_dir.map_or_else(|| environment.data_dir(), Ok)?;
+            wire::token::show(&data_dir, join_command)
+        }
         Command::Control(flags) => {
             let control = Control::resolve(&flags)?;
             logs::start(control.log_format, control.log_level);

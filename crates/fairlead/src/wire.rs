@@ -30,12 +30,14 @@ mod client;
 pub(crate) mod control;
 pub(crate) mod dns;
 mod identity;
+pub(crate) mod join;
 mod link;
 mod machine;
 pub(crate) mod proxy;
 mod store;
 #[cfg(test)]
 mod tests;
+pub(crate) mod token;
 
 /// The name of the administrator's kubeconfig in the data directory.
 pub(crate) const KUBECONFIG: &str = "admin.kubeconfig";
@@ -79,6 +81,13 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
         stop.clone(),
     )
     .await?;
+    let dialer = identity.dialer(Timestamp::now())?;
+    service.reach_nodes_by(dialer.clone());
+    let joinable = reachable(&config).is_some();
+    if joinable {
+        service.let_join(identity.join(&config, Timestamp::now())?);
+        token::keep(&service, &config.data_dir, &identity.authorities(Timestamp::now())?).await?;
+    }
     let controllers = tokio::spawn({
         let (server, config, stop) = (service.clone(), config.clone(), stop.clone());
         async move { control::beside(&server, &config, stop).await }
@@ -89,10 +98,10 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
     });
     let machine = tokio::spawn({
         let (server, config, stop) = (service.clone(), config.clone(), stop.clone());
-        let authority = identity.renewal.authority.pem.clone();
+        let way = (identity.renewal.authority.pem.clone(), dialer.clone());
         async move {
             if let Some(node) = node {
-                machine::beside(&server, node, &config, authority, stop).await;
+                machine::beside(&server, node, &config, way, stop).await;
             }
         }
     });
@@ -112,12 +121,15 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
             if let Err(error) = identity::write_kubeconfig(renewal, &data_dir, &server, now) {
                 tracing::warn!(%error, "the administrator's certificate cannot be renewed");
             }
+            if let Err(error) = identity::renew_dialer(renewal, &data_dir, &dialer, now) {
+                tracing::warn!(%error, "the certificate for Nodes cannot be renewed");
+            }
         },
         stop.clone(),
     );
     let renewal = tokio::spawn(renewal);
     let kubeconfig = config.data_dir.join(KUBECONFIG);
-    ready(&Started { url, kubeconfig: kubeconfig.display().to_string(), milliseconds: began.elapsed().as_millis() });
+    ready(&Started { url, kubeconfig: kubeconfig.display().to_string(), milliseconds: began.elapsed().as_millis(), joinable });
     let also = async {
         if let Some(inside) = inside {
             serve::serve(inside, tls.clone(), service.clone(), Limits::default(), stop.clone()).await;
@@ -174,6 +186,12 @@ fn advertised(config: &Config) -> IpAddr {
     config.advertise_address.or(reachable.then_some(bound)).or_else(|| outward(bound)).unwrap_or(bound)
 }
 
+/// The address at which other machines find this server; `None`: they do not.
+fn reachable(config: &Config) -> Option<IpAddr> {
+    let alone = config.bind_address.is_loopback() && config.advertise_address.is_none();
+    Some(advertised(config)).filter(|ip| !alone && !ip.is_loopback() && !ip.is_unspecified())
+}
+
 /// The address this machine has towards the outside. Nothing is sent: connecting a UDP socket only asks the routing table.
 fn outward(bound: IpAddr) -> Option<IpAddr> {
     let (any, elsewhere) = match bound {
@@ -212,15 +230,20 @@ struct Started {
     url: String,
     kubeconfig: String,
     milliseconds: u128,
+    /// Other machines can join.
+    joinable: bool,
 }
 
 fn announce(started: &Started) {
-    let Started { url, kubeconfig, milliseconds } = started;
+    let Started { url, kubeconfig, milliseconds, joinable } = started;
     let _ = writeln!(
         std::io::stdout(),
         "Fairlead is ready at {url} after {milliseconds} ms.\n\nexport KUBECONFIG={}\nkubectl get services",
         quoted(kubeconfig)
     );
+    if *joinable {
+        let _ = writeln!(std::io::stdout(), "fairlead token --join-command    # what to run on a machine that is to join");
+    }
 }
 
 /// A path as a shell takes it.
@@ -269,6 +292,7 @@ pub(crate) fn restore(config: &Config, file: &Path) -> anyhow::Result<()> {
 pub(crate) async fn cleanup(data_dir: &Path) -> anyhow::Result<()> {
     let mut removed = fairlead_pods::cleanup(&data_dir.join(PODS)).await.context("cleaning up Pods")?;
     removed.extend(fairlead_pods::outbound::remove().context("cleaning up Pods")?);
+    removed.extend(fairlead_pods::routes::remove().context("cleaning up routes")?);
     removed.extend(link::remove().context("cleaning up")?);
     removed.extend(fairlead_proxy::cleanup().context("cleaning up")?);
     report_removed(removed)

@@ -18,6 +18,8 @@ const DEL_ROUTE: u16 = 25;
 const GET_ROUTE: u16 = 26;
 
 mod neighbour;
+mod owned;
+mod vxlan;
 #[cfg(test)]
 mod tests;
 
@@ -33,6 +35,8 @@ const MAIN_TABLE: u8 = 254;
 /// What we set up ourselves, as `ip route` marks what an administrator did.
 const ORIGIN: u8 = 4;
 
+pub use vxlan::Vxlan;
+
 /// An interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
@@ -46,6 +50,8 @@ pub struct Link {
     pub kind: String,
     /// The largest packet.
     pub mtu: u32,
+    /// Its hardware address, if it has one of the usual length.
+    pub hardware: [u8; 6],
 }
 
 /// A range of addresses, or an address with the size of its network.
@@ -221,9 +227,7 @@ impl Links {
 
     /// The routes of the main table of a family that has `like`.
     pub fn routes(&mut self, like: IpAddr) -> Result<Vec<Route>, Error> {
-        let mut header = [0; 12];
-        header[0] = family(like);
-        self.dump("the routes", GET_ROUTE, &header, |message| Ok(route(message)))
+        self.dump("the routes", GET_ROUTE, &dump_routes(like), |message| Ok(route(message)))
     }
 
     /// Makes a route, or changes the one to the same destination.
@@ -292,6 +296,13 @@ fn route_header(route: &Route) -> [u8; 12] {
     [family(prefix.address), prefix.length, 0, 0, MAIN_TABLE, ORIGIN, scope, UNICAST, 0, 0, 0, 0]
 }
 
+/// The same for all routes of the family that has `like`.
+fn dump_routes(like: IpAddr) -> [u8; 12] {
+    let mut header = [0; 12];
+    header[0] = family(like);
+    header
+}
+
 fn put_address(w: &mut Writer, prefix: Prefix) {
     put_ip(w, 2, prefix.address);
     put_ip(w, 1, prefix.address);
@@ -326,6 +337,7 @@ fn link(message: &Message<'_>) -> Option<Link> {
         up: word(8)? & UP != 0,
         kind: a.nested(IFLA_LINKINFO).text(1).unwrap_or_default(),
         mtu: a.find(IFLA_MTU).and_then(|mtu| mtu.u32()).unwrap_or(0),
+        hardware: a.bytes(IFLA_ADDRESS).and_then(|bytes| bytes.try_into().ok()).unwrap_or_default(),
     })
 }
 

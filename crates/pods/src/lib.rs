@@ -24,6 +24,7 @@ mod probes;
 mod record;
 mod refuse;
 pub mod resolv;
+pub mod routes;
 mod runner;
 mod settings;
 pub mod shim;

@@ -4,13 +4,14 @@ use std::sync::{Arc, RwLock, Weak};
 use std::time::Duration;
 
 use fairlead_api::value::Value;
-use fairlead_api::{Failure, Kind, kinds};
-use fairlead_store::{Backend, Event, Range, Revision};
+use fairlead_api::{Failure, Kind, Look, kinds};
+use fairlead_store::{Backend, Entry, Event, Range, Revision};
 use futures_util::future::BoxFuture;
 use http::request::Parts;
 use jiff::Timestamp;
 
 use crate::auth::rbac::{self, Attributes, Decision, Policy, Target as About};
+use crate::auth::nodes::{self, Right};
 use crate::auth::{Authenticator, Objects, User, impersonation};
 use crate::options::Query;
 use crate::read::unavailable;
@@ -93,10 +94,53 @@ impl Access {
         }
     }
 
+    /// The same for a request that has come: what a Node may do depends on its Pods, too.
+    pub(crate) async fn authorize_request(&self, user: &User, attributes: &Attributes<'_>) -> Result<(), Failure> {
+        let refused = match self.authorize(user, attributes) {
+            Ok(()) => return Ok(()),
+            Err(refused) => refused,
+        };
+        match nodes::node_of(user) {
+            Some(node) if self.concerns_pods_of(node, attributes).await? => Ok(()),
+            _ => Err(refused),
+        }
+    }
+
     pub(crate) fn decide(&self, user: &User, attributes: &Attributes<'_>) -> Decision {
-        match self.authorization {
-            Authorization::AlwaysAllow => Decision::Allow { reason: String::new() },
-            Authorization::Rbac => self.with_policy(|policy| policy.authorize(user, attributes)),
+        if self.authorization == Authorization::AlwaysAllow {
+            return Decision::Allow { reason: String::new() };
+        }
+        match (self.with_policy(|policy| policy.authorize(user, attributes)), nodes::node_of(user)) {
+            (Decision::Deny { .. }, Some(node)) if nodes::right(node, attributes) == Right::Yes => {
+                Decision::Allow { reason: String::new() }
+            }
+            (decision, _) => decision,
+        }
+    }
+
+    /// Whether something that only Pods of a Node make its business is its business.
+    async fn concerns_pods_of(&self, node: &str, attributes: &Attributes<'_>) -> Result<bool, Failure> {
+        let About::Resource { resource, namespace, name, .. } = attributes.target else { return Ok(false) };
+        let right = nodes::right(node, attributes);
+        if namespace.is_empty() || name.is_empty() {
+            return Ok(false);
+        }
+        match right {
+            Right::Yes => Ok(true),
+            Right::No => Ok(false),
+            Right::OwnPod => {
+                let pod = self.find(&kinds::POD, namespace, name).await?;
+                // Whoever may write it learns from the write itself that it is not there.
+                Ok(pod.is_none_or(|pod| pod.at("spec").text("nodeName") == node))
+            }
+            Right::NamedByPod => {
+                let range = Range { prefix: object::prefix(&kinds::POD, namespace).into(), ..Range::default() };
+                let page = self.store.range(range).await.map_err(unavailable)?;
+                let own = page.entries.iter().filter(|entry| is_on(entry, node));
+                Ok(own.filter_map(|entry| object::load(&kinds::POD, entry).ok()).any(|pod| {
+                    nodes::names(&pod, resource, name)
+                }))
+            }
         }
     }
 
@@ -147,13 +191,19 @@ impl Access {
         let Ok(object) = object::load(kind, &event.entry) else { return };
         let mut policy = self.policy.write().expect("no panic while it is held");
         if event.deleted {
-            use fairlead_api::Look;
             let metadata = object.at("metadata");
             policy.remove(kind, metadata.text("namespace"), metadata.text("name"));
         } else {
             policy.apply(kind, &object);
         }
     }
+}
+
+/// Whether a Pod is bound to a Node.
+fn is_on(entry: &Arc<Entry>, node: &str) -> bool {
+    object::with_index(&kinds::POD, entry, |index| {
+        index.fields.iter().any(|(field, value)| *field == "spec.nodeName" && **value == *node)
+    })
 }
 
 /// Follows the objects of one kind of role until the server is gone.

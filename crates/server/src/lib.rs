@@ -35,6 +35,7 @@ mod delete;
 mod documents;
 mod expiry;
 mod health;
+pub mod join;
 mod local;
 mod metrics;
 mod negotiate;
@@ -124,6 +125,8 @@ pub(crate) struct Inner {
     pub(crate) repair: repair::Repair,
     /// How Nodes are reached, once that is known.
     pub(crate) nodes: OnceLock<NodeDialer>,
+    /// How machines join, if they can.
+    pub(crate) join: OnceLock<join::Join>,
     /// Places of logs, commands and port-forwards.
     pub(crate) streams: Arc<tokio::sync::Semaphore>,
 }
@@ -156,6 +159,7 @@ impl Server {
             node_ports: Arc::default(),
             repair: repair::Repair::default(),
             nodes: OnceLock::new(),
+            join: OnceLock::new(),
             streams: Arc::new(tokio::sync::Semaphore::new(connect::STREAMS)),
         };
         let failed = |failure: Failure| Error::Bootstrap(failure.message);
@@ -168,6 +172,13 @@ impl Server {
     pub fn reach_nodes_by(&self, dialer: NodeDialer) {
         if self.inner.nodes.set(dialer).is_err() {
             tracing::warn!("how nodes are reached was said before");
+        }
+    }
+
+    /// Lets machines join. The first word counts.
+    pub fn let_join(&self, join: join::Join) {
+        if self.inner.join.set(join).is_err() {
+            tracing::warn!("how machines join was said before");
         }
     }
 
@@ -239,11 +250,18 @@ impl Call<'_> {
         B: http_body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        if matches!(route, Route::Path(path) if path == join::AUTHORITIES) {
+            return join::authorities(self.server, self.parts);
+        }
         let sender = self.server.access.sender(self.parts).await?;
         self.sender = Some(sender.clone());
         let wish = access::Wish::of(self.parts, route, self.query);
-        self.server.access.authorize(sender.user(), &wish.attributes())?;
+        self.server.access.authorize_request(sender.user(), &wish.attributes()).await?;
         match route {
+            Route::Path(path) if path == join::PATH => {
+                let bytes = collect(body).await?;
+                join::answer(self.server, sender.user(), self.parts, &bytes).await
+            }
             Route::Path(path) if path == backup::PATH => {
                 self.server.access.authorize(sender.user(), &backup::EVERYTHING)?;
                 backup::answer(self.server, self.parts).await

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::net::IpAddr;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
@@ -33,7 +32,7 @@ type Local = Arc<dyn Fn() -> Box<dyn NodeStream> + Send + Sync>;
 #[derive(Clone, Default)]
 pub struct NodeDialer {
     local: Arc<RwLock<HashMap<String, Local>>>,
-    tls: Option<Arc<ClientConfig>>,
+    tls: Arc<RwLock<Option<Arc<ClientConfig>>>>,
 }
 
 impl fmt::Debug for NodeDialer {
@@ -54,6 +53,18 @@ impl NodeDialer {
         chain: Vec<CertificateDer<'static>>,
         key: PrivateKeyDer<'static>,
     ) -> Result<NodeDialer, rustls::Error> {
+        let dialer = NodeDialer::local();
+        dialer.use_tls(authorities, chain, key)?;
+        Ok(dialer)
+    }
+
+    /// Reaches other machines from now on with this certificate.
+    pub fn use_tls(
+        &self,
+        authorities: Vec<CertificateDer<'static>>,
+        chain: Vec<CertificateDer<'static>>,
+        key: PrivateKeyDer<'static>,
+    ) -> Result<(), rustls::Error> {
         let mut roots = RootCertStore::empty();
         for authority in authorities {
             roots.add(authority)?;
@@ -62,7 +73,8 @@ impl NodeDialer {
             .with_safe_default_protocol_versions()?
             .with_root_certificates(roots)
             .with_client_auth_cert(chain, key)?;
-        Ok(NodeDialer { tls: Some(Arc::new(config)), ..NodeDialer::default() })
+        *self.tls.write().expect("no panic while it is held") = Some(Arc::new(config));
+        Ok(())
     }
 
     /// A Node runs in this process: `connect` makes a connection to its API.
@@ -84,21 +96,25 @@ impl NodeDialer {
             return Ok(connect());
         }
         let failed = |why: String| Failure::internal(format!("error dialing backend: node {name}: {why}"));
-        let Some(tls) = &self.tls else {
+        let tls = self.tls.read().expect("no panic while it is held").clone();
+        let Some(tls) = tls else {
             return Err(failed("it does not run in this process, and no other can be reached".to_owned()));
         };
         let (host, port) = address(node)?;
-        let connected = tokio::time::timeout(CONNECT, connect(host, port, tls.clone())).await;
+        let connected = tokio::time::timeout(CONNECT, connect(name, host, port, tls)).await;
         let stream = connected.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
         stream.map_err(|error| failed(format!("dial tcp {host}:{port}: {error}")))
     }
 }
 
-async fn connect(host: &str, port: u16, tls: Arc<ClientConfig>) -> std::io::Result<Box<dyn NodeStream>> {
-    let server = match host.parse::<IpAddr>() {
-        Ok(ip) => ServerName::IpAddress(ip.into()),
-        Err(_) => ServerName::try_from(host.to_owned()).map_err(std::io::Error::other)?,
-    };
+/// A Node's certificate has its name, and no address: which addresses a Node has, it says itself.
+async fn connect(
+    node: &str,
+    host: &str,
+    port: u16,
+    tls: Arc<ClientConfig>,
+) -> std::io::Result<Box<dyn NodeStream>> {
+    let server = ServerName::try_from(node.to_owned()).map_err(std::io::Error::other)?;
     let stream = TcpStream::connect((host, port)).await?;
     stream.set_nodelay(true)?;
     Ok(Box::new(TlsConnector::from(tls).connect(server, stream).await?))

@@ -14,7 +14,7 @@ use fairlead_api::{Failure, Kind, Look, kinds, validation};
 use fairlead_store::{Draft, Guard, Outcome, Revision, Txn, Write};
 
 use crate::allocate::{self, Allocation};
-use crate::auth::User;
+use crate::auth::{User, nodes};
 use crate::options::{WriteOptions, revision};
 use crate::read::{subject, unavailable};
 use crate::reply::Reply;
@@ -395,6 +395,9 @@ impl Request<'_> {
         }
         privileges::check(self.kind(), object, old)?;
         let name = object.at("metadata").text("name");
+        if let Some(Err(why)) = self.user.map(|user| nodes::restrict(user, self.kind(), object, old)) {
+            return Err(Failure::forbidden(Subject { name, ..subject(self.target) }, &why));
+        }
         crate::admission::admit(&self.server.options.admission, self.kind(), object, old)
             .map_err(|why| Failure::forbidden(Subject { name, ..subject(self.target) }, &why))
     }

@@ -60,9 +60,13 @@ async fn stay(cluster: &Cluster, flags: &RunFlags, name: &str) -> anyhow::Result
     if flags.tty {
         let wanted = Wanted { stdin: true, tty: true, ..Wanted::default() };
         match streams.attach(name, &wanted).await {
-            Ok(attached) => drop(terminal::join(attached, true).await?),
+            Ok(attached) => {
+                // What it said before anybody looked.
+                show_log(&streams, name, false).await?;
+                drop(terminal::join(attached, true).await?);
+            }
             // It may have ended already; then its log is all there is.
-            Err(_) => show_log(&streams, name).await?,
+            Err(_) => show_log(&streams, name, true).await?,
         }
     } else {
         let input = flags.stdin.then(|| pass_input(&streams, name));
@@ -73,7 +77,7 @@ async fn stay(cluster: &Cluster, flags: &RunFlags, name: &str) -> anyhow::Result
         };
         // The log has all of it, also what was said before somebody looked.
         tokio::select! {
-            shown = show_log(&streams, name) => shown?,
+            shown = show_log(&streams, name, true) => shown?,
             () = async { input.await; std::future::pending().await } => {}
         }
     }
@@ -129,8 +133,8 @@ async fn ended(cluster: &Cluster, flags: &RunFlags, name: &str) -> anyhow::Resul
     Ok(None)
 }
 
-async fn show_log(streams: &Streams, name: &str) -> anyhow::Result<()> {
-    let log = streams.log(name, &Log { follow: true, ..Log::default() }).await?;
+async fn show_log(streams: &Streams, name: &str, follow: bool) -> anyhow::Result<()> {
+    let log = streams.log(name, &Log { follow, ..Log::default() }).await?;
     terminal::show(log, &mut tokio::io::stdout()).await.context("printing")
 }
 

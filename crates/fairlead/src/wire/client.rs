@@ -1,24 +1,32 @@
-//! Asks the server that runs on this machine, as the administrator of its data directory.
+//! Asks a server: the one that runs on this machine, as the administrator of its data directory; or one elsewhere, to join it.
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use base64::Engine;
 use bytes::Bytes;
 use fairlead_api::Look;
+use fairlead_server::serve::certificates::Pair;
 use http::{Request, StatusCode, Uri, header};
-use http_body_util::{BodyExt, Empty};
+use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::client::WantsClientCert;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{ClientConfig, ConfigBuilder, DigitallySignedStruct, RootCertStore, SignatureScheme, WantsVerifier};
 use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::KUBECONFIG;
+
+/// How long a question may take, and the longest answer to it.
+const PATIENCE: Duration = Duration::from_secs(10);
+const LONGEST: usize = 1 << 20;
 
 /// Fetches a copy of the store into a file. The file appears when it is whole.
 pub(super) async fn backup(data_dir: &Path, file: &Path) -> anyhow::Result<()> {
@@ -42,9 +50,9 @@ pub(super) async fn backup(data_dir: &Path, file: &Path) -> anyhow::Result<()> {
     tokio::fs::rename(&partial, file).await.with_context(|| file.display().to_string())
 }
 
-/// What a kubeconfig of ours says.
-struct Access {
-    server: Uri,
+/// A way to a server. One request goes over it.
+pub(super) struct Access {
+    server: String,
     tls: ClientConfig,
 }
 
@@ -59,29 +67,130 @@ impl Access {
                 .decode(from.text(name))
                 .with_context(|| format!("{name} is damaged"))
         };
-        let mut roots = RootCertStore::empty();
-        for root in CertificateDer::pem_slice_iter(&pem(cluster, "certificate-authority-data")?) {
-            roots.add(root?)?;
-        }
-        let chain =
-            CertificateDer::pem_slice_iter(&pem(user, "client-certificate-data")?).collect::<Result<Vec<_>, _>>()?;
-        let key = PrivateKeyDer::from_pem_slice(&pem(user, "client-key-data")?)?;
-        let tls = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .with_safe_default_protocol_versions()?
-            .with_root_certificates(roots)
-            .with_client_auth_cert(chain, key)?;
-        Ok(Access { server: cluster.text("server").parse()?, tls })
+        let roots = roots(&pem(cluster, "certificate-authority-data")?)?;
+        let tls = builder()?.with_root_certificates(roots);
+        let tls = with_certificate(tls, &pem(user, "client-certificate-data")?, &pem(user, "client-key-data")?)?;
+        Ok(Access { server: cluster.text("server").to_owned(), tls })
+    }
+
+    /// A server whose authorities are known, as somebody with a certificate or as nobody yet.
+    pub(super) fn known(server: &str, authorities: &str, pair: Option<&Pair>) -> anyhow::Result<Access> {
+        let tls = builder()?.with_root_certificates(roots(authorities.as_bytes())?);
+        let tls = match pair {
+            Some(pair) => with_certificate(tls, pair.certificate.as_bytes(), pair.key.as_bytes())?,
+            None => tls.with_no_client_auth(),
+        };
+        Ok(Access { server: server.to_owned(), tls })
+    }
+
+    /// Whoever answers there. What they say is to be compared with what is known of them, and nothing is to be told them.
+    pub(super) fn unverified(server: &str) -> anyhow::Result<Access> {
+        let tls = builder()?.dangerous().with_custom_certificate_verifier(Arc::new(Anybody));
+        Ok(Access { server: server.to_owned(), tls: tls.with_no_client_auth() })
     }
 
     async fn get(self, path: &str) -> anyhow::Result<http::Response<hyper::body::Incoming>> {
-        let host = self.server.host().context("the kubeconfig names no server")?.trim_matches(['[', ']']).to_owned();
-        let port = self.server.port_u16().unwrap_or(443);
+        self.send(Request::get(path).body(Full::default())?).await
+    }
+
+    /// Asks something small, and returns how it ended and what was said.
+    pub(super) async fn ask(
+        self,
+        method: &str,
+        path: &str,
+        token: Option<&str>,
+        body: String,
+    ) -> anyhow::Result<(StatusCode, String)> {
+        let mut request = Request::builder().method(method).uri(path).header(header::CONTENT_TYPE, "application/json");
+        if let Some(token) = token {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        }
+        let request = request.body(Full::from(body))?;
+        let asked = async {
+            let answer = self.send(request).await?;
+            let (parts, body) = answer.into_parts();
+            let body = Limited::new(body, LONGEST).collect().await.map_err(|error| anyhow!("{error}"))?;
+            anyhow::Ok((parts.status, String::from_utf8_lossy(&body.to_bytes()).into_owned()))
+        };
+        tokio::time::timeout(PATIENCE, asked).await.with_context(|| format!("no answer in {PATIENCE:?}"))?
+    }
+
+    async fn send(self, mut request: Request<Full<Bytes>>) -> anyhow::Result<http::Response<hyper::body::Incoming>> {
+        let (host, port) = place(&self.server)?;
         let stream = TcpStream::connect((host.as_str(), port)).await.with_context(|| format!("{host}:{port}"))?;
         let name = ServerName::try_from(host.clone())?;
         let stream = TlsConnector::from(Arc::new(self.tls)).connect(name, stream).await?;
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
         tokio::spawn(connection);
-        let request = Request::get(path).header(header::HOST, host).body(Empty::<Bytes>::new())?;
+        request.headers_mut().insert(header::HOST, host.parse()?);
         Ok(sender.send_request(request).await?)
+    }
+}
+
+/// Host and port of a server's URL.
+pub(super) fn place(url: &str) -> anyhow::Result<(String, u16)> {
+    let uri: Uri = url.parse().with_context(|| url.to_owned())?;
+    let host = uri.host().with_context(|| format!("{url} names no server"))?.trim_matches(['[', ']']).to_owned();
+    Ok((host, uri.port_u16().unwrap_or(443)))
+}
+
+fn builder() -> Result<ConfigBuilder<ClientConfig, WantsVerifier>, rustls::Error> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()
+}
+
+fn roots(pem: &[u8]) -> anyhow::Result<RootCertStore> {
+    let mut roots = RootCertStore::empty();
+    for root in CertificateDer::pem_slice_iter(pem) {
+        roots.add(root?)?;
+    }
+    Ok(roots)
+}
+
+fn with_certificate(
+    tls: ConfigBuilder<ClientConfig, WantsClientCert>,
+    certificate: &[u8],
+    key: &[u8],
+) -> anyhow::Result<ClientConfig> {
+    let chain = CertificateDer::pem_slice_iter(certificate).collect::<Result<Vec<_>, _>>()?;
+    Ok(tls.with_client_auth_cert(chain, PrivateKeyDer::from_pem_slice(key)?)?)
+}
+
+/// Takes any certificate.
+#[derive(Debug)]
+struct Anybody;
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        rustls::crypto::ring::default_provider().signature_verification_algorithms.supported_schemes()
     }
 }

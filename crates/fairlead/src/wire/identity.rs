@@ -1,19 +1,25 @@
 //! Who the server is and whom it believes: certificates, keys and tokens, from files or made by ourselves.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use fairlead_server::NodeDialer;
 use fairlead_server::auth::Authenticator;
 use fairlead_server::auth::certificate::Authorities;
 use fairlead_server::auth::keys::{SigningKey, VerifyingKey};
 use fairlead_server::auth::service_account::Tokens;
 use fairlead_server::auth::token_file::TokenFile;
+use fairlead_server::join::Join;
 use fairlead_server::serve::certificates::renewal::{Renewal, Source};
-use fairlead_server::serve::certificates::{self, Subject};
+use fairlead_server::serve::certificates::{self, Purpose, Subject};
 use fairlead_server::serve::{files, kubeconfig, tls};
 use ipnet::IpNet;
 use jiff::Timestamp;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject;
+use serde_json::json;
 
 use super::KUBECONFIG;
 use crate::config::Config;
@@ -78,6 +84,38 @@ impl Identity {
         Ok(Tokens::new(config.issuers.clone(), signing, others))
     }
 
+    /// How machines join.
+    pub(super) fn join(&self, config: &Config, now: Timestamp) -> anyhow::Result<Join> {
+        let taken = match Subject::server(names(config)).purpose {
+            Purpose::Server(names) => names,
+            _ => BTreeSet::new(),
+        };
+        let texts = |ranges: &[IpNet]| ranges.iter().map(IpNet::to_string).collect::<Vec<_>>();
+        let node = config.node.as_ref();
+        let cluster = json!({
+            "podRanges": node.map(|node| texts(&node.pod_ranges)).unwrap_or_default(),
+            "dns": node.map(|node| &node.dns),
+            "domain": node.map(|node| node.domain.to_string()),
+            "topologyKeys": config.gates.on("ServiceTopology"),
+        });
+        let cluster = serde_json::from_value(cluster).context("what is said of the cluster")?;
+        let authority = certificates::authority(&self.dir, now)?;
+        Ok(Join { authority, authorities: self.authorities(now)?, taken, cluster })
+    }
+
+    /// By whom clients know the server, as PEM.
+    pub(super) fn authorities(&self, now: Timestamp) -> anyhow::Result<String> {
+        authorities(&self.renewal, now)
+    }
+
+    /// How Nodes on other machines are reached.
+    pub(super) fn dialer(&self, now: Timestamp) -> anyhow::Result<NodeDialer> {
+        let dialer = NodeDialer::local();
+        let dir = self.dir.parent().unwrap_or(&self.dir);
+        renew_dialer(&self.renewal, dir, &dialer, now)?;
+        Ok(dialer)
+    }
+
     /// Writes the administrator's kubeconfig if it says anything else.
     pub(super) fn write_kubeconfig(&self, data_dir: &Path, url: &str, now: Timestamp) -> anyhow::Result<()> {
         write_kubeconfig(&self.renewal, data_dir, url, now)
@@ -87,16 +125,34 @@ impl Identity {
 /// The same, for the task that keeps certificates fresh.
 pub(super) fn write_kubeconfig(renewal: &Renewal, data_dir: &Path, url: &str, now: Timestamp) -> anyhow::Result<()> {
     let admin = certificates::ensure(&data_dir.join(PKI), "admin", &Subject::admin(), &renewal.authority, now)?;
+    let text = kubeconfig::render(url, &authorities(renewal, now)?, &admin);
+    let path = data_dir.join(KUBECONFIG);
+    if files::read_if_there(&path)?.as_deref() != Some(&text) {
+        files::write_secret(&path, text.as_bytes()).with_context(|| path.display().to_string())?;
+    }
+    Ok(())
+}
+
+fn authorities(renewal: &Renewal, now: Timestamp) -> anyhow::Result<String> {
     let mut authorities = renewal.authority.pem.clone();
     // Who signed a certificate from files we cannot know; clients may trust the certificate itself.
     if let Source::Files(..) = renewal.source {
         authorities.push_str(&renewal.pair(now)?.certificate);
     }
-    let text = kubeconfig::render(url, &authorities, &admin);
-    let path = data_dir.join(KUBECONFIG);
-    if files::read_if_there(&path)?.as_deref() != Some(&text) {
-        files::write_secret(&path, text.as_bytes()).with_context(|| path.display().to_string())?;
-    }
+    Ok(authorities)
+}
+
+/// Reaches Nodes with a certificate that is fresh.
+pub(super) fn renew_dialer(
+    renewal: &Renewal,
+    data_dir: &Path,
+    dialer: &NodeDialer,
+    now: Timestamp,
+) -> anyhow::Result<()> {
+    let dir = data_dir.join(PKI);
+    let pair = certificates::ensure(&dir, "node-client", &Subject::node_client(), &renewal.authority, now)?;
+    let key = PrivateKeyDer::from_pem_slice(pair.key.as_bytes())?;
+    dialer.use_tls(vec![renewal.authority.certificate.clone()], tls::certificates(&pair.certificate)?, key)?;
     Ok(())
 }
 

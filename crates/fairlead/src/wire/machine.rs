@@ -1,6 +1,7 @@
-//! This machine as a Node, beside the server: it is in the API, answers for the cluster's names, and runs Pods.
+//! This machine as a Node, beside the server or far from it: it is in the API, answers for the cluster's names, and runs Pods.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use fairlead_cluster::{Backoff, Cluster, Error, retry};
 use fairlead_pods::Runner;
 use fairlead_pods::agent::{self, Agent};
 use fairlead_pods::api::Api;
+use fairlead_pods::routes;
 use fairlead_pods::resolv::DnsSettings;
 use fairlead_server::auth::User;
 use fairlead_server::{NodeDialer, Server};
@@ -54,23 +56,73 @@ pub(super) fn inside(config: &Config, node: Option<&Node>) -> Option<IpAddr> {
     range.hosts().find(|ip| *ip != range.network())
 }
 
-/// Runs the parts of a Node until told to stop.
-pub(super) async fn beside(server: &Server, node: Node, config: &Config, authority: String, stop: CancellationToken) {
+/// What the parts of a Node depend on besides what it is.
+pub(super) struct Place {
+    pub(super) data_dir: PathBuf,
+    /// Of the API, as PEM, for Pods that call it.
+    pub(super) authority: String,
+    /// Where other machines reach this one.
+    pub(super) addresses: Vec<IpAddr>,
+    /// Where the API server reaches it; `None`: it is in this process.
+    pub(super) port: Option<u16>,
+    /// There may be other machines.
+    pub(super) routes: bool,
+}
+
+/// Runs the parts of a Node beside the server until told to stop.
+pub(super) async fn beside(
+    server: &Server,
+    node: Node,
+    config: &Config,
+    (authority, nodes): (String, NodeDialer),
+    stop: CancellationToken,
+) {
     let local = server.local(user());
     let cluster = Cluster::new(local.clone(), Arc::new(local));
-    let names = answer(&cluster, &node, stop.clone());
-    let kept = agent::run(cluster.managed_by("fairlead-agent"), described(&node), stop.clone());
-    let nodes = NodeDialer::local();
-    server.reach_nodes_by(nodes.clone());
+    let place = Place {
+        data_dir: config.data_dir.clone(),
+        authority,
+        addresses: addresses(super::reachable(config)),
+        port: None,
+        routes: super::reachable(config).is_some(),
+    };
+    let known = async {
+        if node.dns.is_empty() {
+            return;
+        }
+        let told = retry(PATIENCE, |error| !matches!(error, Error::Invalid(_)), || announce(&cluster, &node)).await;
+        if let Err(error) = told {
+            tracing::warn!("the Service kube-system/kube-dns cannot be made: {error}");
+        }
+    };
+    let reach = |api: Api| nodes.add(&node.name, move || api.connect());
+    tokio::join!(known, run(&cluster, &node, place, reach, stop));
+}
+
+/// Runs the parts of a Node until told to stop. `reach` is told how the server reaches its Pods.
+pub(super) async fn run<T>(
+    cluster: &Cluster,
+    node: &Node,
+    place: Place,
+    reach: impl FnOnce(Api) -> T,
+    stop: CancellationToken,
+) {
+    let names = answer(cluster, node, stop.clone());
+    let kept = agent::run(cluster.managed_by("fairlead-agent"), described(node, &place), stop.clone());
+    let routes = async {
+        if place.routes {
+            let cluster = cluster.managed_by("fairlead-routes");
+            routes::run(cluster, node.name.clone(), node.pod_ranges.clone(), stop.clone()).await;
+        }
+    };
     let pods = async {
         if node.pods {
-            let runner = Runner::new(&cluster, settings(&node, config, authority));
-            let api = Api::new(runner.host());
-            nodes.add(&node.name, move || api.connect());
+            let runner = Runner::new(cluster, settings(node, &place));
+            reach(Api::new(runner.host()));
             runner.run(stop.clone()).await;
         }
     };
-    tokio::join!(names, kept, pods);
+    tokio::join!(names, kept, routes, pods);
 }
 
 fn user() -> User {
@@ -81,41 +133,39 @@ fn user() -> User {
     }
 }
 
-fn described(node: &Node) -> Agent {
+fn described(node: &Node, place: &Place) -> Agent {
+    let own = place.addresses.first().copied();
     Agent {
         node: node.name.clone(),
-        addresses: Arc::new(addresses),
+        addresses: Arc::new(move || addresses(own)),
         labels: Vec::new(),
-        port: None,
+        port: place.port,
         pods: if node.pods { MOST_PODS } else { 0 },
     }
 }
 
-/// The addresses this machine has towards others, one of each family at most.
-fn addresses() -> Vec<IpAddr> {
+/// The addresses this machine has towards others, one of each family at most. One that is known goes first.
+pub(super) fn addresses(own: Option<IpAddr>) -> Vec<IpAddr> {
     let any = [IpAddr::from(Ipv4Addr::UNSPECIFIED), IpAddr::from(Ipv6Addr::UNSPECIFIED)];
-    any.into_iter().filter_map(super::outward).collect()
+    let further = any.into_iter().filter(|any| own.is_none_or(|own| own.is_ipv4() != any.is_ipv4()));
+    own.into_iter().chain(further.filter_map(super::outward)).collect()
 }
 
-fn settings(node: &Node, config: &Config, authority: String) -> fairlead_pods::Settings {
+fn settings(node: &Node, place: &Place) -> fairlead_pods::Settings {
     let dns = DnsSettings {
         cluster_dns: node.dns.clone(),
         cluster_domain: node.domain.to_string().trim_end_matches('.').to_owned(),
         host: std::fs::read_to_string(RESOLV_CONF).ok(),
         ..DnsSettings::default()
     };
-    let usual = fairlead_pods::Settings::new(&node.name, config.data_dir.join(super::PODS));
-    fairlead_pods::Settings { dns, ca: Some(authority), pod_ranges: node.pod_ranges.clone(), ..usual }
+    let usual = fairlead_pods::Settings::new(&node.name, place.data_dir.join(super::PODS));
+    fairlead_pods::Settings { dns, ca: Some(place.authority.clone()), pod_ranges: node.pod_ranges.clone(), ..usual }
 }
 
 /// Answers for the cluster's names.
 async fn answer(cluster: &Cluster, node: &Node, stop: CancellationToken) {
     if node.dns.is_empty() {
         return;
-    }
-    let told = retry(PATIENCE, |error| !matches!(error, Error::Invalid(_)), || announce(cluster, node)).await;
-    if let Err(error) = told {
-        tracing::warn!("the Service kube-system/kube-dns cannot be made: {error}");
     }
     let settings = fairlead_dns::Settings::cluster(node.domain.clone(), node.dns.clone(), &upstreams(node));
     let cluster = cluster.managed_by("fairlead-dns");

@@ -1,7 +1,6 @@
 //! The node proxy, wherever its objects come from: a cluster that a kubeconfig names, files, or the server of this process.
 
 use std::io::Write;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
@@ -44,8 +43,7 @@ pub(super) async fn beside(server: &Server, config: &Config, stop: CancellationT
     let Some(mut settings) = config.proxy.clone() else { return };
     settings.topology_keys = config.gates.on("ServiceTopology");
     if settings.node_ips.is_empty() {
-        let any = [IpAddr::from(Ipv4Addr::UNSPECIFIED), IpAddr::from(Ipv6Addr::UNSPECIFIED)];
-        settings.node_ips = any.into_iter().filter_map(super::outward).collect();
+        settings.node_ips = super::machine::addresses(super::reachable(config));
     }
     let user = User {
         name: "system:kube-proxy".to_owned(),

@@ -29,8 +29,8 @@ async fn program(data: &Path, arguments: &[&str]) -> Program {
     let config = config::load(*flags, config::Role::Server, &Environment::default()).expect("a configuration");
     let (stop, (tell, told)) = (CancellationToken::new(), oneshot::channel());
     let ready = move |started: &Started| {
-        let Started { url, kubeconfig, milliseconds } = started;
-        let _ = tell.send(Started { url: url.clone(), kubeconfig: kubeconfig.clone(), milliseconds: *milliseconds });
+        let Started { url, kubeconfig, milliseconds, joinable } = started;
+        let _ = tell.send(Started { url: url.clone(), kubeconfig: kubeconfig.clone(), milliseconds: *milliseconds, joinable: *joinable });
     };
     let ended = tokio::spawn(start(config, stop.clone(), ready));
     Program { started: told.await.expect("it starts"), stop, ended }

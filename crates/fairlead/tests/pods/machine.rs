@@ -31,19 +31,19 @@ pub(crate) struct Said {
     pub(crate) err: String,
 }
 
+/// Whether machines can be had here.
+pub(crate) fn possible(test: &str) -> bool {
+    ["root", "ip", "nft", "curl", "pgrep", "python3", "kubectl"].iter().all(|what| need::need(test, what))
+}
+
 /// A machine, or nothing where there can be none.
 pub(crate) fn machine(test: &str, flags: &[&str]) -> Option<Machine> {
-    if !["root", "ip", "nft", "curl", "pgrep", "python3", "kubectl"].iter().all(|what| need::need(test, what)) {
+    if !possible(test) {
         return None;
     }
     let namespace = Namespace::unnamed().unwrap();
-    let home = tempfile::tempdir().unwrap();
-    // Pods run as somebody who may do nothing, and some of what is in here is for them.
-    fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
     connect(&namespace);
-    let up = start(&namespace, &home, &flags);
-    Some(Machine { namespace, home, flags, up })
+    Some(Machine::start(namespace, &[&["up", "--hostname-override", "here"], flags].concat()))
 }
 
 /// Gives the machine somewhere to go: an address towards others, and a default route.
@@ -64,13 +64,29 @@ fn connect(namespace: &Namespace) {
 fn start(namespace: &Namespace, home: &TempDir, flags: &[String]) -> Child {
     let log = File::options().create(true).append(true).open(home.path().join("log")).unwrap();
     let mut command = Command::new(FAIRLEAD);
-    command.args(["up", "--hostname-override", "here", "--healthz-bind-address=", "--metrics-bind-address="]);
-    command.arg("--data-dir").arg(home.path().join("data")).args(flags);
+    command.args(flags).args(["--healthz-bind-address=", "--metrics-bind-address="]);
+    command.arg("--data-dir").arg(home.path().join("data"));
     command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
     namespace.run(|| command.spawn()).unwrap().unwrap()
 }
 
 impl Machine {
+    /// Starts `fairlead` with these words on a machine.
+    pub(crate) fn start(namespace: Namespace, words: &[&str]) -> Machine {
+        let home = tempfile::tempdir().unwrap();
+        // Pods run as somebody who may do nothing, and some of what is in here is for them.
+        fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let flags: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let up = start(&namespace, &home, &flags);
+        Machine { namespace, home, flags, up }
+    }
+
+    /// Kills `fairlead`. Its Pods live on.
+    pub(crate) fn kill(&mut self) {
+        self.up.kill().unwrap();
+        self.up.wait().unwrap();
+    }
+
     /// A path in a directory of the machine's own.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.home.path().join(name)
@@ -78,8 +94,7 @@ impl Machine {
 
     /// Kills `fairlead up`, and starts it again.
     pub(crate) fn restart(&mut self) {
-        self.up.kill().unwrap();
-        self.up.wait().unwrap();
+        self.kill();
         self.up = start(&self.namespace, &self.home, &self.flags);
     }
 

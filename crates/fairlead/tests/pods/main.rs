@@ -4,4 +4,5 @@
 mod documents;
 mod machine;
 mod rollout;
+mod several;
 mod story;

@@ -175,7 +175,7 @@ async fn reach(server: &Server, api: Api, way: Way, dir: &TempDir, stop: &Cancel
         return 0;
     }
     let ours = authority(dir.path(), Timestamp::now()).expect("an authority");
-    let serving = pair(dir, Subject::server([]));
+    let serving = pair(dir, Subject::node("n"));
     let client = pair(dir, Subject { name: "x".to_owned(), purpose: Purpose::Client("system:masters".to_owned()) });
     let peers = Peers { authorities: vec![ours.certificate.clone()], chain: chain(&serving), key: key(&serving) };
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");

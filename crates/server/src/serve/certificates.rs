@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
-    SanType,
+    BasicConstraints, CertificateParams, CertificateSigningRequestParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
+    KeyPair, KeyUsagePurpose, SanType,
 };
 use rustls_pki_types::CertificateDer;
 use thiserror::Error;
@@ -18,6 +18,7 @@ use x509_parser::extensions::{GeneralName, ParsedExtension};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::{files, tls};
+use crate::auth::nodes;
 
 pub mod renewal;
 #[cfg(test)]
@@ -86,6 +87,8 @@ pub enum Purpose {
     Server(BTreeSet<String>),
     /// A client in this group.
     Client(String),
+    /// A Node: a client in the group of Nodes, and a server of this name.
+    Node(String),
 }
 
 /// What a certificate says.
@@ -102,6 +105,17 @@ impl Subject {
     pub fn admin() -> Subject {
         let purpose = Purpose::Client(crate::auth::rbac::MASTERS.to_owned());
         Subject { name: "kubernetes-admin".to_owned(), purpose }
+    }
+
+    /// A Node, who may do little.
+    pub fn node(name: &str) -> Subject {
+        Subject { name: format!("{}{name}", nodes::PREFIX), purpose: Purpose::Node(name.to_owned()) }
+    }
+
+    /// The API server as a client of Nodes, who may do nothing here.
+    pub fn node_client() -> Subject {
+        let purpose = Purpose::Client("fairlead:servers".to_owned());
+        Subject { name: "kube-apiserver-kubelet-client".to_owned(), purpose }
     }
 
     /// The server, by the names every cluster knows it by and further ones.
@@ -203,6 +217,25 @@ fn make_authority(now: Timestamp) -> Result<Pair, rcgen::Error> {
 /// A new certificate.
 pub fn make(subject: &Subject, authority: &Authority, now: Timestamp) -> Result<Pair, rcgen::Error> {
     let key = KeyPair::generate()?;
+    let certificate = params(subject, now)?.signed_by(&key, &authority.issuer)?;
+    Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
+}
+
+/// A certificate for whoever has the key of a request (PEM). Of the request nothing but the key counts.
+pub fn sign(subject: &Subject, request: &str, authority: &Authority, now: Timestamp) -> Result<String, rcgen::Error> {
+    let mut request = CertificateSigningRequestParams::from_pem(request)?;
+    request.params = params(subject, now)?;
+    Ok(request.signed_by(&authority.issuer)?.pem())
+}
+
+/// A new key and the request for a certificate of it, both as PEM. The certificate's place is still empty.
+pub fn request() -> Result<(Pair, String), rcgen::Error> {
+    let key = KeyPair::generate()?;
+    let request = CertificateParams::default().serialize_request(&key)?.pem()?;
+    Ok((Pair { certificate: String::new(), key: key.serialize_pem() }, request))
+}
+
+fn params(subject: &Subject, now: Timestamp) -> Result<CertificateParams, rcgen::Error> {
     let mut params = CertificateParams::default();
     params.distinguished_name = rcgen::DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, subject.name.as_str());
@@ -217,9 +250,14 @@ pub fn make(subject: &Subject, authority: &Authority, now: Timestamp) -> Result<
             params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
             params.distinguished_name.push(DnType::OrganizationName, group.as_str());
         }
+        Purpose::Node(name) => {
+            params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth, ExtendedKeyUsagePurpose::ServerAuth];
+            params.distinguished_name.push(DnType::OrganizationName, nodes::GROUP);
+            params.subject_alt_names = vec![alt_name(name)?];
+        }
     }
     last(&mut params, now, LIFETIME);
-    Ok(Pair { certificate: params.signed_by(&key, &authority.issuer)?.pem(), key: key.serialize_pem() })
+    Ok(params)
 }
 
 fn alt_name(name: &str) -> Result<SanType, rcgen::Error> {
@@ -238,12 +276,18 @@ fn last(params: &mut CertificateParams, now: Timestamp, lifetime: i64) {
     params.not_after = at(now.as_second() + lifetime);
 }
 
-fn still_good(pem: &str, subject: &Subject, authority: &Authority, now: Timestamp) -> bool {
+/// Whether a certificate (PEM) holds and has not lived two thirds of its time.
+pub fn is_fresh(pem: &str, now: Timestamp) -> bool {
     let Ok(certificates) = tls::certificates(pem) else { return false };
     let Some(Ok((_, found))) = certificates.first().map(|der| X509Certificate::from_der(der)) else { return false };
     let (begin, end) = (found.validity().not_before.timestamp(), found.validity().not_after.timestamp());
-    let fresh = now.as_second() >= begin && now.as_second() < begin + (end - begin) / 3 * 2;
-    fresh && says(&found, subject) && signed_by(&found, authority)
+    now.as_second() >= begin && now.as_second() < begin + (end - begin) / 3 * 2
+}
+
+fn still_good(pem: &str, subject: &Subject, authority: &Authority, now: Timestamp) -> bool {
+    let Ok(certificates) = tls::certificates(pem) else { return false };
+    let Some(Ok((_, found))) = certificates.first().map(|der| X509Certificate::from_der(der)) else { return false };
+    is_fresh(pem, now) && says(&found, subject) && signed_by(&found, authority)
 }
 
 fn says(certificate: &X509Certificate<'_>, subject: &Subject) -> bool {
@@ -254,6 +298,7 @@ fn says(certificate: &X509Certificate<'_>, subject: &Subject) -> bool {
             let group = certificate.subject().iter_organization().filter_map(|group| group.as_str().ok()).last();
             Purpose::Client(group.unwrap_or_default().to_owned())
         }
+        Purpose::Node(_) => Purpose::Node(alt_names(certificate).into_iter().collect()),
     };
     name == Some(&subject.name) && purpose == subject.purpose
 }
