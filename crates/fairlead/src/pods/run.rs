@@ -44,7 +44,7 @@ pub(crate) async fn run(mut flags: RunFlags) -> anyhow::Result<i32> {
     let how = Delete::default();
     let gone = stop::stop(&cluster, &flags.place, &name, &how);
     tokio::select! {
-        gone = gone => gone?,
+        gone = gone => gone.or_else(|error| if stop::is_gone(&error) { Ok(()) } else { Err(error) })?,
         // Who asks twice does not want to wait.
         _ = interrupt.recv() => bail!("pod/{name} is being stopped"),
     }

@@ -44,20 +44,22 @@ pub(crate) async fn run(flags: StopFlags) -> anyhow::Result<()> {
     ended.into_iter().collect()
 }
 
-/// Stops a Pod, and waits until it is gone. One that is gone already is fine.
+/// Stops a Pod, and waits until it is gone.
 pub(super) async fn stop(cluster: &Cluster, place: &Place, name: &str, how: &Delete) -> anyhow::Result<()> {
     // Followed from before, so that another Pod that takes its name is not waited for.
     let mut states = follow(cluster, place.pod(name));
-    match delete(cluster, place, name, how).await {
-        Err(error) if error.downcast_ref().is_some_and(|error| matches!(error, Error::NotFound(_))) => return Ok(()),
-        other => other?,
-    }
+    delete(cluster, place, name, how).await?;
     while let Some(pod) = states.next().await {
         if pod.is_none() {
             return Ok(());
         }
     }
     Ok(())
+}
+
+/// Whether that went wrong because there is no such Pod.
+pub(super) fn is_gone(error: &anyhow::Error) -> bool {
+    error.downcast_ref().is_some_and(|error| matches!(error, Error::NotFound(_)))
 }
 
 async fn delete(cluster: &Cluster, place: &Place, name: &str, how: &Delete) -> anyhow::Result<()> {
