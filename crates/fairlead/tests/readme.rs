@@ -11,7 +11,8 @@ const FOREIGN: &[&str] =
     &["--always-splice", "--example", "--fairlead", "--full", "--nocapture", "--release", "--tcp", "--test"];
 /// Commands with flags of their own.
 const COMMANDS: &[&str] = &[
-    "server", "control", "proxy", "dns", "trace", "env", "register", "run", "ps", "logs", "exec", "stop", "cleanup",
+    "server", "join", "token", "control", "proxy", "dns", "trace", "env", "register", "run", "ps", "logs", "exec",
+    "stop", "cleanup",
 ];
 
 #[test]

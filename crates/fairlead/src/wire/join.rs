@@ -96,12 +96,17 @@ impl Member {
     /// Joins with a token, once it is known that the server is the one that was meant.
     async fn join(join: &Join) -> anyhow::Result<Member> {
         let (Some(server), Some(token)) = (&join.server, &join.token) else {
-            bail!("this machine has not joined yet: say --server and --token, as `fairlead token` on the server has it");
+            bail!(
+                "this machine has not joined yet: say --server and --token, as `fairlead token` on the server has it"
+            );
         };
         let stranger = Access::unverified(server)?;
-        let (status, text) = stranger.ask("GET", join::AUTHORITIES, None, String::new()).await.context(server.clone())?;
+        let (status, text) =
+            stranger.ask("GET", join::AUTHORITIES, None, String::new()).await.context(server.clone())?;
         if status != StatusCode::OK {
-            bail!("{server}: nobody can join this server: {status}; it listens at a loopback address, or is no fairlead");
+            bail!(
+                "{server}: nobody can join this server: {status}; it listens at a loopback address, or is no fairlead"
+            );
         }
         let found = join::pin(&text);
         if found != token.pin {
