@@ -129,7 +129,12 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
     );
     let renewal = tokio::spawn(renewal);
     let kubeconfig = config.data_dir.join(KUBECONFIG);
-    ready(&Started { url, kubeconfig: kubeconfig.display().to_string(), milliseconds: began.elapsed().as_millis(), joinable });
+    ready(&Started {
+        url,
+        kubeconfig: kubeconfig.display().to_string(),
+        milliseconds: began.elapsed().as_millis(),
+        joinable,
+    });
     let also = async {
         if let Some(inside) = inside {
             serve::serve(inside, tls.clone(), service.clone(), Limits::default(), stop.clone()).await;
@@ -242,7 +247,8 @@ fn announce(started: &Started) {
         quoted(kubeconfig)
     );
     if *joinable {
-        let _ = writeln!(std::io::stdout(), "fairlead token --join-command    # what to run on a machine that is to join");
+        let _ =
+            writeln!(std::io::stdout(), "fairlead token --join-command    # what to run on a machine that is to join");
     }
 }
 

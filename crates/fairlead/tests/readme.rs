@@ -10,8 +10,10 @@ use fairlead_testkit::{Server, project};
 const FOREIGN: &[&str] =
     &["--always-splice", "--example", "--fairlead", "--full", "--nocapture", "--release", "--tcp", "--test"];
 /// Commands with flags of their own.
-const COMMANDS: &[&str] =
-    &["server", "control", "proxy", "dns", "trace", "env", "register", "run", "ps", "logs", "exec", "stop", "cleanup"];
+const COMMANDS: &[&str] = &[
+    "server", "join", "token", "control", "proxy", "dns", "trace", "env", "register", "run", "ps", "logs", "exec",
+    "stop", "cleanup",
+];
 
 #[test]
 fn every_flag_in_the_documents_exists() {

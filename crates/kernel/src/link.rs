@@ -19,9 +19,9 @@ const GET_ROUTE: u16 = 26;
 
 mod neighbour;
 mod owned;
-mod vxlan;
 #[cfg(test)]
 mod tests;
+mod vxlan;
 
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;

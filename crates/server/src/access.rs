@@ -10,8 +10,8 @@ use futures_util::future::BoxFuture;
 use http::request::Parts;
 use jiff::Timestamp;
 
-use crate::auth::rbac::{self, Attributes, Decision, Policy, Target as About};
 use crate::auth::nodes::{self, Right};
+use crate::auth::rbac::{self, Attributes, Decision, Policy, Target as About};
 use crate::auth::{Authenticator, Objects, User, impersonation};
 use crate::options::Query;
 use crate::read::unavailable;
@@ -137,9 +137,9 @@ impl Access {
                 let range = Range { prefix: object::prefix(&kinds::POD, namespace).into(), ..Range::default() };
                 let page = self.store.range(range).await.map_err(unavailable)?;
                 let own = page.entries.iter().filter(|entry| is_on(entry, node));
-                Ok(own.filter_map(|entry| object::load(&kinds::POD, entry).ok()).any(|pod| {
-                    nodes::names(&pod, resource, name)
-                }))
+                Ok(own
+                    .filter_map(|entry| object::load(&kinds::POD, entry).ok())
+                    .any(|pod| nodes::names(&pod, resource, name)))
             }
         }
     }

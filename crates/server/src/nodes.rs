@@ -108,12 +108,7 @@ impl NodeDialer {
 }
 
 /// A Node's certificate has its name, and no address: which addresses a Node has, it says itself.
-async fn connect(
-    node: &str,
-    host: &str,
-    port: u16,
-    tls: Arc<ClientConfig>,
-) -> std::io::Result<Box<dyn NodeStream>> {
+async fn connect(node: &str, host: &str, port: u16, tls: Arc<ClientConfig>) -> std::io::Result<Box<dyn NodeStream>> {
     let server = ServerName::try_from(node.to_owned()).map_err(std::io::Error::other)?;
     let stream = TcpStream::connect((host, port)).await?;
     stream.set_nodelay(true)?;

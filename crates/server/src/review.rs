@@ -3,11 +3,11 @@
 use fairlead_api::field::FieldError;
 use fairlead_api::status::Subject;
 use fairlead_api::value::{Value, json};
-use fairlead_api::{Failure, Look, Path, schema};
+use fairlead_api::{Failure, Look, Path, kinds, schema};
 use jiff::Timestamp;
 
-use crate::auth::User;
 use crate::auth::rbac::{Attributes, Decision, Target as About};
+use crate::auth::{Objects, User, nodes};
 use crate::body::{self, Expected};
 use crate::options::FieldValidation;
 use crate::reply::Reply;
@@ -23,7 +23,7 @@ pub(crate) async fn review(
     media: &str,
 ) -> Result<Reply, Failure> {
     if target.subresource == "token" {
-        return token(server, target, bytes, media).await;
+        return token(server, user, target, bytes, media).await;
     }
     let expected = Expected::object(target.kind);
     let mut object = body::decode(bytes, media, &expected, FieldValidation::Ignore, &server.options.settings)?.value;
@@ -111,11 +111,32 @@ fn same_namespace(spec: &Value, target: &Target) -> Result<(), Failure> {
     )))
 }
 
+/// A Node gets tokens that end with a Pod of its own. A Pod that names no account, and so uses `default`, cannot be named by one.
+async fn for_own_pod(server: &Inner, node: &str, target: &Target, request: &Value) -> Result<(), Failure> {
+    let bound = request.at("spec").at("boundObjectRef");
+    let own = match bound.text("kind") {
+        "Pod" => {
+            let pod = server.access.find(&kinds::POD, &target.namespace, bound.text("name")).await?;
+            pod.is_some_and(|pod| pod.at("spec").text("nodeName") == node)
+        }
+        "" => target.name == "default",
+        _ => false,
+    };
+    if own {
+        return Ok(());
+    }
+    let about = Subject { group: "", kind: "serviceaccounts", name: &target.name };
+    Err(Failure::forbidden(about, &format!("node {node:?} gets tokens for its own Pods alone")))
+}
+
 /// A token for a ServiceAccount.
-async fn token(server: &Inner, target: &Target, bytes: &[u8], media: &str) -> Result<Reply, Failure> {
+async fn token(server: &Inner, user: &User, target: &Target, bytes: &[u8], media: &str) -> Result<Reply, Failure> {
     let expected =
         Expected::message("TokenRequest", "authentication.k8s.io/v1", &schema::authentication::TOKEN_REQUEST);
     let request = body::decode(bytes, media, &expected, FieldValidation::Ignore, &server.options.settings)?.value;
+    if let Some(node) = nodes::node_of(user) {
+        for_own_pod(server, node, target, &request).await?;
+    }
     let Some(tokens) = &server.access.authenticator.accounts else {
         return Err(Failure::new(503, "ServiceUnavailable", "this server issues no tokens"));
     };

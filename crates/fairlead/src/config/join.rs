@@ -99,9 +99,10 @@ impl Token {
 impl Join {
     /// What the options mean.
     pub(crate) fn resolve(flags: &JoinFlags, environment: &Environment) -> anyhow::Result<Join> {
-        let node_ip = flags.node_ip.as_ref().map(|Text(text)| {
-            text.parse::<IpAddr>().map_err(|error| value::invalid("node-ip", text, error))
-        });
+        let node_ip = flags
+            .node_ip
+            .as_ref()
+            .map(|Text(text)| text.parse::<IpAddr>().map_err(|error| value::invalid("node-ip", text, error)));
         let server = Some(text(&flags.server).trim_end_matches('/')).filter(|url| !url.is_empty());
         if let Some(url) = server.filter(|url| !url.starts_with("https://")) {
             return Err(value::invalid("server", url, "want a URL that begins with https://"));

@@ -1,7 +1,7 @@
 //! A machine that joins the cluster of a server elsewhere: it gets a certificate, keeps it, and is a Node from then on.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
@@ -96,12 +96,17 @@ impl Member {
     /// Joins with a token, once it is known that the server is the one that was meant.
     async fn join(join: &Join) -> anyhow::Result<Member> {
         let (Some(server), Some(token)) = (&join.server, &join.token) else {
-            bail!("this machine has not joined yet: say --server and --token, as `fairlead token` on the server has it");
+            bail!(
+                "this machine has not joined yet: say --server and --token, as `fairlead token` on the server has it"
+            );
         };
         let stranger = Access::unverified(server)?;
-        let (status, text) = stranger.ask("GET", join::AUTHORITIES, None, String::new()).await.context(server.clone())?;
+        let (status, text) =
+            stranger.ask("GET", join::AUTHORITIES, None, String::new()).await.context(server.clone())?;
         if status != StatusCode::OK {
-            bail!("{server}: nobody can join this server: {status}; it listens at a loopback address, or is no fairlead");
+            bail!(
+                "{server}: nobody can join this server: {status}; it listens at a loopback address, or is no fairlead"
+            );
         }
         let found = join::pin(&text);
         if found != token.pin {
@@ -118,7 +123,7 @@ impl Member {
         ask(access, &self.server, &self.node, None).await
     }
 
-    fn read(file: &PathBuf) -> anyhow::Result<Option<Member>> {
+    fn read(file: &Path) -> anyhow::Result<Option<Member>> {
         let text = files::read_if_there(file).with_context(|| file.display().to_string())?;
         let Some(text) = text else { return Ok(None) };
         let value: Value = serde_json::from_str(&text).with_context(|| format!("{} is damaged", file.display()))?;

@@ -30,7 +30,12 @@ async fn program(data: &Path, arguments: &[&str]) -> Program {
     let (stop, (tell, told)) = (CancellationToken::new(), oneshot::channel());
     let ready = move |started: &Started| {
         let Started { url, kubeconfig, milliseconds, joinable } = started;
-        let _ = tell.send(Started { url: url.clone(), kubeconfig: kubeconfig.clone(), milliseconds: *milliseconds, joinable: *joinable });
+        let _ = tell.send(Started {
+            url: url.clone(),
+            kubeconfig: kubeconfig.clone(),
+            milliseconds: *milliseconds,
+            joinable: *joinable,
+        });
     };
     let ended = tokio::spawn(start(config, stop.clone(), ready));
     Program { started: told.await.expect("it starts"), stop, ended }

@@ -58,7 +58,10 @@ async fn make(cluster: &Cluster) -> anyhow::Result<String> {
 pub(crate) fn show(data_dir: &Path, command: bool) -> anyhow::Result<()> {
     let path = data_dir.join(FILE);
     let why = || {
-        format!("{}: no machine can join; start the server with --bind-address and an address others reach", path.display())
+        format!(
+            "{}: no machine can join; start the server with --bind-address and an address others reach",
+            path.display()
+        )
     };
     let token = std::fs::read_to_string(&path).with_context(why)?;
     let mut out = std::io::stdout();

@@ -171,7 +171,7 @@ impl Drop for Machine {
         let said = self.fairlead(&["cleanup", "--data-dir", &data]);
         if !std::thread::panicking() {
             assert_eq!(said.code, 0, "{said:?}");
-            let left = self.shell("ip -o link | grep -E ' fl' ; nft list ruleset");
+            let left = self.shell("ip -o link | grep -E ' fl' ; ip route show proto 207; nft list ruleset");
             assert_eq!(left.out, "", "left behind");
         }
     }

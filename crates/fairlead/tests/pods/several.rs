@@ -167,13 +167,13 @@ fn three_machines_are_one_cluster() {
     a_node_may_do_little(&cluster);
 
     // Started again, a machine needs no token and finds its Pods.
-    let started = |cluster: &Cluster| {
-        cluster.first.kubectl(&["exec", "web-second", "--", "stat", "-c", "%y", "/proc/1"]).out
-    };
+    let started =
+        |cluster: &Cluster| cluster.first.kubectl(&["exec", "web-second", "--", "stat", "-c", "%y", "/proc/1"]).out;
     let before = started(&cluster);
     assert!(!before.is_empty());
     cluster.second.restart();
     cluster.wait("the second machine is back", || started(&cluster) == before);
+    assert!(cluster.first.log().contains("node=\"second\" user=\"system:node:second\""), "its certificate is renewed");
 
     // A machine that is gone: nobody is sent there any more.
     cluster.third.kill();
@@ -219,7 +219,15 @@ fn a_node_may_do_little(cluster: &Cluster) {
         &["delete", "node", "third"],
         &["delete", "pod", "web-third"],
         &["patch", "lease", "-n", "kube-node-lease", "third", "--type=merge", "-p", r#"{"spec":{"renewTime":null}}"#],
-        &["patch", "pod", "web-third", "--subresource=status", "--type=merge", "-p", r#"{"status":{"phase":"Failed"}}"#],
+        &[
+            "patch",
+            "pod",
+            "web-third",
+            "--subresource=status",
+            "--type=merge",
+            "-p",
+            r#"{"status":{"phase":"Failed"}}"#,
+        ],
         &["create", "service", "clusterip", "mine", "--tcp=80"],
         &["create", "token", "kube-dns", "-n", "kube-system"],
     ] {
@@ -227,6 +235,9 @@ fn a_node_may_do_little(cluster: &Cluster) {
         assert!(said.code != 0 && said.err.to_lowercase().contains("forbidden"), "{forbidden:?}: {said:?}");
     }
     node(&["label", "node", "second", "a=b"]).fine();
+    let other = r#"{"node": "third", "request": ""}"#;
+    let said = cluster.second.apply(other, &["--kubeconfig", &data, "create", "--raw", "/fairlead/join", "-f", "-"]);
+    assert!(said.err.contains("gets no certificate of another"), "{said:?}");
 }
 
 #[test]
@@ -260,7 +271,8 @@ fn a_machine_joins_only_the_server_it_means_and_by_a_name_nobody_has() {
     refused("x", "second", "as `fairlead token` prints it");
     // The token opens nothing else.
     let ask = |path: &str| {
-        let line = format!("curl -sk -o /dev/null -w '%{{http_code}}' -H 'Authorization: Bearer {secret}' {SERVER}{path}");
+        let line =
+            format!("curl -sk -o /dev/null -w '%{{http_code}}' -H 'Authorization: Bearer {secret}' {SERVER}{path}");
         first.shell(&line).fine()
     };
     assert_eq!([ask("/api/v1/nodes"), ask("/api/v1/namespaces/kube-system/secrets")], ["403", "403"]);

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::os::fd::AsFd;
 
 use fairlead_kernel::Error;
-use fairlead_kernel::link::{Links, Prefix, Route};
+use fairlead_kernel::link::{Links, Prefix, Route, Vxlan};
 use fairlead_kernel::netns::Namespace;
 
 use crate::lab::{in_namespace, tool};
@@ -106,6 +106,58 @@ fn a_link_moves_to_another_namespace() {
         assert_eq!(links.find("flb").unwrap(), None);
         let there = other.run(|| Links::open().unwrap().find("eth7").unwrap()).unwrap();
         assert!(there.is_some());
+    });
+}
+
+#[test]
+fn routes_of_an_owner_are_found_among_others() {
+    in_namespace("routes_of_an_owner_are_found_among_others", || {
+        let mut links = Links::open().unwrap();
+        links.add_veth("fla", "flb", None).unwrap();
+        let link = links.index("fla").unwrap();
+        [link, links.index("flb").unwrap()].into_iter().for_each(|index| links.set_up(index).unwrap());
+        links.add_address(link, Prefix { address: ip("192.0.2.1"), length: 24 }).unwrap();
+        let route = |to: &str, through: &str| {
+            let destination = Prefix { address: ip(to), length: 24 };
+            Route { destination, gateway: Some(ip(through)), link: Some(link), source: None }
+        };
+        let (ours, others) = (route("10.244.1.0", "192.0.2.2"), route("10.244.2.0", "192.0.2.3"));
+        links.add_route(&others).unwrap();
+        links.add_owned_route(207, &ours).unwrap();
+        assert_eq!(links.owned_routes(207, ip("0.0.0.0")).unwrap(), std::slice::from_ref(&ours));
+        assert!(tool("ip", &["route"]).contains("10.244.1.0/24 via 192.0.2.2 dev fla proto 207"));
+        // Nobody else's is changed or deleted.
+        assert!(links.add_owned_route(207, &route("10.244.2.0", "192.0.2.9")).unwrap_err().is_exists());
+        assert!(links.delete_owned_route(207, &others).unwrap_err().is_not_found());
+        links.delete_owned_route(207, &ours).unwrap();
+        assert_eq!(links.owned_routes(207, ip("0.0.0.0")).unwrap(), []);
+        assert!(links.routes(ip("0.0.0.0")).unwrap().contains(&others));
+    });
+}
+
+#[test]
+fn a_tunnel_knows_where_machines_are() {
+    in_namespace("a_tunnel_knows_where_machines_are", || {
+        let mut links = Links::open().unwrap();
+        let hardware = [2, 0xf1, 192, 0, 2, 1];
+        links.add_vxlan("flvx", &Vxlan { id: 207, local: ip("192.0.2.1"), port: 4789, hardware }).unwrap();
+        let link = links.find("flvx").unwrap().unwrap();
+        assert_eq!((link.kind.as_str(), link.hardware), ("vxlan", hardware));
+        links.set_up(link.index).unwrap();
+        let other = [2, 0xf1, 192, 0, 2, 7];
+        links.add_tunnel(link.index, other, ip("192.0.2.7")).unwrap();
+        for (to, length) in [("10.244.1.0", 24), ("fd00:244:0:1::", 64)] {
+            links.add_neighbour(link.index, ip(to), other).unwrap();
+            let destination = Prefix { address: ip(to), length };
+            let route = Route { destination, gateway: Some(ip(to)), link: Some(link.index), source: None };
+            links.add_owned_route_on_link(207, &route).unwrap();
+            assert_eq!(links.owned_routes(207, ip(to)).unwrap(), [route]);
+        }
+        let shown = tool("ip", &["-d", "link", "show", "flvx"]);
+        assert!(shown.contains("vxlan id 207 local 192.0.2.1") && shown.contains("dstport 4789 nolearning"), "{shown}");
+        assert!(
+            tool("bridge", &["fdb", "show", "dev", "flvx"]).contains("02:f1:c0:00:02:07 dst 192.0.2.7 self permanent")
+        );
     });
 }
 

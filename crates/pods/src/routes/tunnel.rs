@@ -60,7 +60,10 @@ fn hardware(machine: IpAddr) -> [u8; 6] {
         IpAddr::V4(ip) => ip.octets(),
         IpAddr::V6(ip) => {
             let mut folded = [0; 4];
-            ip.octets().iter().enumerate().for_each(|(at, byte)| folded[at % 4] ^= byte.rotate_left(u32::try_from(at / 4).unwrap_or_default()));
+            ip.octets()
+                .iter()
+                .enumerate()
+                .for_each(|(at, byte)| folded[at % 4] ^= byte.rotate_left(u32::try_from(at / 4).unwrap_or_default()));
             folded
         }
     };

@@ -53,9 +53,7 @@ pub fn right(node: &str, attributes: &Attributes<'_>) -> Right {
         ("", "nodes", "", "create") => Right::Yes,
         ("", "nodes", "" | "status", "update" | "patch") => when(name == node),
         ("coordination.k8s.io", "leases", "", "create") => when(namespace == LEASES),
-        ("coordination.k8s.io", "leases", "", "get" | "update" | "patch") => {
-            when(namespace == LEASES && name == node)
-        }
+        ("coordination.k8s.io", "leases", "", "get" | "update" | "patch") => when(namespace == LEASES && name == node),
         ("" | "events.k8s.io", "events", "", "create" | "update" | "patch") => Right::Yes,
         ("", "pods", "", "delete") | ("", "pods", "status", "update" | "patch") => Right::OwnPod,
         ("", "configmaps", "", "get") if name == ROOT_CA => Right::Yes,
@@ -69,7 +67,9 @@ pub fn right(node: &str, attributes: &Attributes<'_>) -> Right {
 pub fn names(pod: &Value, resource: &str, name: &str) -> bool {
     let spec = pod.at("spec");
     match resource {
-        "secrets" => mentions(spec, &["secretName"], &["secret", "secretRef", "secretKeyRef", "imagePullSecrets"], name),
+        "secrets" => {
+            mentions(spec, &["secretName"], &["secret", "secretRef", "secretKeyRef", "imagePullSecrets"], name)
+        }
         "configmaps" => mentions(spec, &[], &["configMap", "configMapRef", "configMapKeyRef"], name),
         "serviceaccounts" => match spec.text("serviceAccountName") {
             "" => name == "default",

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use rcgen::{
-    BasicConstraints, CertificateParams, CertificateSigningRequestParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
-    KeyPair, KeyUsagePurpose, SanType,
+    BasicConstraints, CertificateParams, CertificateSigningRequestParams, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose, SanType,
 };
 use rustls_pki_types::CertificateDer;
 use thiserror::Error;

@@ -38,7 +38,8 @@ fn a_token_holds_as_its_secret_says() {
 
 #[test]
 fn tokens_have_a_form() {
-    for token in ["", "abcdef", "abcdef.0123", "ABCDEF.0123456789abcdef", "abcdef.0123456789abcdef.", "a/../b.0123456789abcdef"]
+    for token in
+        ["", "abcdef", "abcdef.0123", "ABCDEF.0123456789abcdef", "abcdef.0123456789abcdef.", "a/../b.0123456789abcdef"]
     {
         assert_eq!(parse(token), None, "{token}");
     }

@@ -113,9 +113,7 @@ fn what_a_node_writes_is_its_own_and_says_nothing_it_must_not() {
     check_write(&kinds::NODE, own(Value::Null, json!({"podCIDR": "10.244.0.0/16"})), Some(old.clone()), false);
     check_write(&kinds::NODE, own(json!({"node-role.kubernetes.io/x": ""}), ranges), Some(old), false);
 
-    let pod = |node: &str, app: &str, phase: &str| {
-        json!({"metadata": {"name": "p", "labels": {"app": app}}, "spec": {"nodeName": node}, "status": {"phase": phase}})
-    };
+    let pod = |node: &str, app: &str, phase: &str| json!({"metadata": {"name": "p", "labels": {"app": app}}, "spec": {"nodeName": node}, "status": {"phase": phase}});
     check_write(&kinds::POD, pod("a", "x", "Running"), Some(pod("a", "x", "Pending")), true);
     check_write(&kinds::POD, pod("a", "y", "Running"), Some(pod("a", "x", "Pending")), false);
     check_write(&kinds::POD, pod("a", "x", "Running"), Some(pod("b", "x", "Pending")), false);
