@@ -6,7 +6,7 @@
 //! ```
 //! All of it takes no longer than the Pod's grace period.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -103,10 +103,13 @@ async fn out_of_service(leaving: &Leaving) -> Result<bool, String> {
     let mut listings = Listings { uid: meta.text("uid").to_owned(), ..Listings::default() };
     while let Some(step) = steps.next().await {
         listings.hear(step);
-        if listings.complete && listings.newest == 0 {
+        if listings.complete && !listings.listed {
             return Ok(false);
         }
         if listings.complete && !listings.ready.values().any(|ready| *ready) {
+            if listings.newest == 0 {
+                return Ok(true);
+            }
             let left = leaving.deadline.saturating_duration_since(Instant::now());
             let done = await_programmed(&leaving.node.cluster, "proxy", listings.newest, left).await;
             return done.map(|()| true).map_err(|error| error.to_string());
@@ -122,9 +125,16 @@ struct Listings {
     complete: bool,
     /// Whether as ready.
     ready: BTreeMap<Key, bool>,
-    /// The newest revision of one that lists it, or did.
+    /// Some list it, or did.
+    listed: bool,
+    /// Those of them that proxies follow.
+    proxied: BTreeSet<Key>,
+    /// The newest revision of such a one; 0: there is none.
     newest: u64,
 }
+
+/// What proxies do not follow: of such a slice they can say nothing.
+const NOT_PROXIED: [&str; 2] = ["service.kubernetes.io/headless", "service.kubernetes.io/service-proxy-name"];
 
 impl Listings {
     fn hear(&mut self, step: Step) {
@@ -135,7 +145,8 @@ impl Listings {
             Step::Changed(events, _) => events.iter().for_each(|event| match event {
                 Event::Put(object) => self.put(object),
                 Event::Delete(key, revision) => {
-                    if self.ready.remove(key).is_some() {
+                    self.ready.remove(key);
+                    if self.proxied.remove(key) {
                         self.newest = self.newest.max(*revision);
                     }
                 }
@@ -156,7 +167,12 @@ impl Listings {
             self.ready.remove(&object.key);
         }
         if before || self.ready.contains_key(&object.key) {
-            self.newest = self.newest.max(object.revision);
+            self.listed = true;
+            let labels = slice.at("metadata").at("labels");
+            if NOT_PROXIED.iter().all(|label| labels.at(label).is_null()) {
+                self.proxied.insert(object.key.clone());
+                self.newest = self.newest.max(object.revision);
+            }
         }
     }
 }

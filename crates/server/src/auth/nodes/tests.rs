@@ -79,10 +79,18 @@ fn a_pod_names_what_it_mounts_and_reads() {
     let check = |resource: &str, name: &str, want: bool| {
         assert_eq!(names(&pod, resource, name), want, "{resource} {name}");
     };
-    ["mounted", "projected", "key", "pull"].map(|name| check("secrets", name, true));
-    ["file", "all", "v1", "A", "k", "other"].map(|name| check("secrets", name, false));
-    ["file", "all"].map(|name| check("configmaps", name, true));
-    ["mounted", "other"].map(|name| check("configmaps", name, false));
+    for name in ["mounted", "projected", "key", "pull"] {
+        check("secrets", name, true);
+    }
+    for name in ["file", "all", "v1", "A", "k", "other"] {
+        check("secrets", name, false);
+    }
+    for name in ["file", "all"] {
+        check("configmaps", name, true);
+    }
+    for name in ["mounted", "other"] {
+        check("configmaps", name, false);
+    }
     check("serviceaccounts", "robot", true);
     check("serviceaccounts", "default", false);
     assert!(names(&json!({"spec": {}}), "serviceaccounts", "default"));
