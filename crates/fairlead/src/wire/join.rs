@@ -1,7 +1,7 @@
 //! A machine that joins the cluster of a server elsewhere: it gets a certificate, keeps it, and is a Node from then on.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
@@ -123,7 +123,7 @@ impl Member {
         ask(access, &self.server, &self.node, None).await
     }
 
-    fn read(file: &PathBuf) -> anyhow::Result<Option<Member>> {
+    fn read(file: &Path) -> anyhow::Result<Option<Member>> {
         let text = files::read_if_there(file).with_context(|| file.display().to_string())?;
         let Some(text) = text else { return Ok(None) };
         let value: Value = serde_json::from_str(&text).with_context(|| format!("{} is damaged", file.display()))?;

@@ -79,10 +79,10 @@ fn a_pod_names_what_it_mounts_and_reads() {
     let check = |resource: &str, name: &str, want: bool| {
         assert_eq!(names(&pod, resource, name), want, "{resource} {name}");
     };
-    ["mounted", "projected", "key", "pull"].map(|name| check("secrets", name, true));
-    ["file", "all", "v1", "A", "k", "other"].map(|name| check("secrets", name, false));
-    ["file", "all"].map(|name| check("configmaps", name, true));
-    ["mounted", "other"].map(|name| check("configmaps", name, false));
+    ["mounted", "projected", "key", "pull"].into_iter().for_each(|name| check("secrets", name, true));
+    ["file", "all", "v1", "A", "k", "other"].into_iter().for_each(|name| check("secrets", name, false));
+    ["file", "all"].into_iter().for_each(|name| check("configmaps", name, true));
+    ["mounted", "other"].into_iter().for_each(|name| check("configmaps", name, false));
     check("serviceaccounts", "robot", true);
     check("serviceaccounts", "default", false);
     assert!(names(&json!({"spec": {}}), "serviceaccounts", "default"));
