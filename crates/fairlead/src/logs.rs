@@ -11,7 +11,10 @@ use crate::config::LogFormat;
 
 /// Begins to log: our own parts as asked for, those of others only when something is wrong. A second call changes nothing.
 pub(crate) fn start(format: LogFormat, level: LevelFilter) {
+    // Every request that fails is told of by who sent it, and once.
+    let requests = if level >= LevelFilter::DEBUG { LevelFilter::WARN } else { LevelFilter::OFF };
     let filter = Targets::new().with_default(level.min(LevelFilter::WARN)).with_target("fairlead", level);
+    let filter = filter.with_target("kube_client::client::builder", requests);
     let logs = tracing_subscriber::registry().with(filter);
     let layer = fmt::layer().with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
     let _ = match format {

@@ -119,7 +119,10 @@ fn keep(here: Option<IpAddr>, nodes: &[Peer]) -> Result<Vec<String>, Error> {
         let failed: Vec<Error> = plain.filter_map(Result::err).collect();
         let inner = wrapped.iter().filter(missing).map(|route| links.add_owned_route_on_link(OWNER, route));
         let failed = failed.into_iter().chain(inner.filter_map(Result::err));
-        problems.extend(failed.map(|error| format!("Pods of another Node cannot be reached: {error}")));
+        problems.extend(failed.map(|error| match error.is_exists() {
+            true => format!("a route to Pods of another Node is there that is not ours, and is left alone: {error}"),
+            false => format!("Pods of another Node cannot be reached: {error}"),
+        }));
     }
     Ok(problems)
 }

@@ -139,6 +139,11 @@ fn routes_of_an_owner_are_found_among_others() {
 fn a_tunnel_knows_where_machines_are() {
     in_namespace("a_tunnel_knows_where_machines_are", || {
         let mut links = Links::open().unwrap();
+        // A machine without any address has no gateways either.
+        links.add_veth("fla", "flb", None).unwrap();
+        let outer = links.index("fla").unwrap();
+        links.set_up(outer).unwrap();
+        links.add_address(outer, Prefix { address: ip("192.0.2.1"), length: 24 }).unwrap();
         let hardware = [2, 0xf1, 192, 0, 2, 1];
         links.add_vxlan("flvx", &Vxlan { id: 207, local: ip("192.0.2.1"), port: 4789, hardware }).unwrap();
         let link = links.find("flvx").unwrap().unwrap();

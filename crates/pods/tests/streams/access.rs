@@ -136,7 +136,7 @@ async fn talk(port: u16, house: &House, credentials: Option<Credentials>) -> Str
         None => builder.with_no_client_auth(),
     };
     let stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.expect("connected");
-    let name = rustls::pki_types::ServerName::try_from("127.0.0.1").expect("a name");
+    let name = rustls::pki_types::ServerName::try_from("n").expect("a name");
     let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::new(config));
     let Ok(mut stream) = connector.connect(name, stream).await else { return String::new() };
     let _ = stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: n\r\nconnection: close\r\n\r\n").await;

@@ -14,9 +14,9 @@ fn resolve(arguments: &[&str]) -> anyhow::Result<Control> {
 }
 
 #[test]
-fn all_controllers_run_and_one_process_acts_unless_told_otherwise() {
+fn what_every_cluster_needs_runs_and_one_process_acts_unless_told_otherwise() {
     let control = resolve(&[]).expect("defaults");
-    assert_eq!(control.options.choice, Choice::all());
+    assert_eq!(control.options.choice, Choice::parse("*").expect("a star"));
     assert_eq!(control.lease, Some(("kube-system".to_owned(), "fairlead-control".to_owned())));
     assert_eq!(control.kubeconfig, None);
     let control =
