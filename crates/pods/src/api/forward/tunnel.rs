@@ -104,7 +104,7 @@ impl Tunnel {
                 }
             };
             let answer = match frame {
-                Frame::Open { stream, headers, fin } => Some(self.open(stream, &headers, fin)),
+                Frame::Open { stream, headers, fin } => self.open(stream, &headers, fin).await,
                 Frame::Data { stream, data, fin } => self.data(stream, data, fin).await,
                 Frame::Reset { stream, .. } => {
                     self.streams.remove(&stream);
@@ -122,15 +122,15 @@ impl Tunnel {
         }
     }
 
-    /// A new stream; the answer is whether it is accepted.
-    fn open(&mut self, stream: u32, headers: &Headers, fin: bool) -> Frame {
+    /// A new stream; the answer is why it is not accepted.
+    async fn open(&mut self, stream: u32, headers: &Headers, fin: bool) -> Option<Frame> {
         let header = |name: &str| headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
         let port = header("port").and_then(|port| port.parse::<u16>().ok()).filter(|port| *port > 0);
         let (Some(port), Some(kind @ ("error" | "data"))) = (port, header("streamtype")) else {
-            return Frame::Reset { stream, status: reset::PROTOCOL_ERROR };
+            return Some(Frame::Reset { stream, status: reset::PROTOCOL_ERROR });
         };
         if self.streams.len() >= 2 * CONNECTIONS || self.streams.contains_key(&stream) {
-            return Frame::Reset { stream, status: reset::REFUSED };
+            return Some(Frame::Reset { stream, status: reset::REFUSED });
         }
         let is_error = kind == "error";
         // Old clients give no numbers; their streams come in pairs.
@@ -139,7 +139,7 @@ impl Tunnel {
         let mut half = self.halves.remove(&request).unwrap_or_default();
         if if is_error { half.error.is_some() } else { half.data.is_some() } {
             self.halves.insert(request, half);
-            return Frame::Reset { stream, status: reset::PROTOCOL_ERROR };
+            return Some(Frame::Reset { stream, status: reset::PROTOCOL_ERROR });
         }
         if is_error {
             half.error = Some(stream);
@@ -152,11 +152,13 @@ impl Tunnel {
             half.data = Some((stream, receiver));
             self.streams.insert(stream, Stream::Data { pieces, connected: false });
         }
+        // Before anything comes of it: a stream that is reset unanswered is an error of another kind to clients.
+        let _ = self.out.send(Frame::Reply { stream }).await;
         match half {
             Half { error: Some(error), data: Some((data, pieces)) } => self.connect(port, error, data, pieces),
             half => drop(self.halves.insert(request, half)),
         }
-        Frame::Reply { stream }
+        None
     }
 
     fn connect(&mut self, port: u16, error: u32, data: u32, pieces: mpsc::Receiver<Piece>) {
