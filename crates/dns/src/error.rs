@@ -35,12 +35,6 @@ pub enum Error {
     /// Questions come back.
     #[error("{0}")]
     Loop(String),
-    /// An address cannot be taken.
-    #[error("cannot take an address: {error}")]
-    Address {
-        /// What came of it.
-        error: fairlead_kernel::Error,
-    },
     /// Something of the operating system.
     #[error("{what}: {error}")]
     System {

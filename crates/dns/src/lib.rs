@@ -24,7 +24,6 @@ mod router;
 mod server;
 pub mod settings;
 mod status;
-mod taken;
 mod tcp;
 pub mod template;
 mod udp;

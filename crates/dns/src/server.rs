@@ -19,7 +19,6 @@ use crate::names::{Names, Wanted, follow};
 use crate::router::Router;
 use crate::settings::{Reload, Settings};
 use crate::status::{Pages, Status};
-use crate::taken::Taken;
 
 /// Questions that wait for others at the same time. Each takes a few kilobytes.
 const WAITING: usize = 10_000;
@@ -27,7 +26,6 @@ const WAITING: usize = 10_000;
 /// Serves names with these settings until told to stop.
 pub async fn run(cluster: Option<Cluster>, settings: Settings, stop: CancellationToken) -> Result<(), Error> {
     let mut server = Server::new(cluster)?;
-    let _taken = settings.take.then(|| Taken::new(&settings.listen)).transpose()?;
     server.apply(settings).await?;
     server.serve(None, stop).await
 }

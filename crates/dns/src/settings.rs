@@ -21,8 +21,6 @@ pub struct Settings {
     pub servers: Vec<Server>,
     /// Where blocks without `bind` listen (`--bind-address`). None: everywhere.
     pub listen: Vec<IpAddr>,
-    /// Whether the addresses of [`Settings::listen`] are cluster IPs: nobody's yet, to be taken while we run.
-    pub take: bool,
     /// How many sockets, each with a thread, take datagrams of one address. `None`: one for each processor core.
     pub sockets: Option<usize>,
     /// Addresses of this server that others know it by, for NS records. Empty: those of its interfaces.

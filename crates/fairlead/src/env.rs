@@ -12,6 +12,8 @@ use fairlead_cluster::{Cluster, Error, Selection};
 use fairlead_pods::env::{self, Environment, Given};
 use serde_json::{Map, Value, json};
 
+use crate::door;
+
 /// The most that is read from standard input.
 const INPUT: u64 = 64 << 20;
 
@@ -27,7 +29,7 @@ pub(crate) struct EnvFlags {
     /// The container [default: the first]
     #[arg(long, short = 'c', value_name = "NAME")]
     container: Option<String>,
-    /// The kubeconfig of the cluster [default: as kubectl finds it]
+    /// The kubeconfig of the cluster [default: $KUBECONFIG, or that of `fairlead up` on this machine, or as kubectl finds it]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// Read {"services": [...], "pod": {"namespace": ..., "enableServiceLinks": ..., "env": [...]}} from standard input instead,
@@ -104,8 +106,7 @@ impl Sources {
 
 /// The variables of a Pod's container, one a line. A value of several lines is quoted.
 async fn from_cluster(flags: &EnvFlags) -> anyhow::Result<String> {
-    let cluster =
-        Cluster::connect(flags.kubeconfig.as_deref()).await.map_err(|error| anyhow!("--kubeconfig: {error}"))?;
+    let cluster = door::open(flags.kubeconfig.as_deref()).await?;
     let name = flags.pod.as_deref().unwrap_or_default();
     let name = ["pod/", "pods/", "po/"].iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name);
     let pod = cluster.get(&kinds::POD, &flags.namespace, name).await?;

@@ -11,6 +11,7 @@ use config::{Control, Dns, Environment, Join, Proxy, Role};
 
 mod cli;
 mod config;
+mod door;
 mod env;
 mod gates;
 mod logs;

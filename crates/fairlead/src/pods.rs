@@ -1,8 +1,7 @@
 //! Pods from the command line: `fairlead run`, `ps`, `logs`, `exec` and `stop`. They are clients of the API like any other.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::anyhow;
 use clap::Args;
 use fairlead_api::{Look, kinds};
 use fairlead_cluster::streams::Streams;
@@ -11,6 +10,7 @@ use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use serde_json::Value;
 
+use crate::door;
 pub(crate) use exec::ExecFlags;
 pub(crate) use list::PsFlags;
 pub(crate) use logs::LogsFlags;
@@ -37,37 +37,17 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The kubeconfig to use; `None`: as kubectl finds it.
-    fn file(&self) -> Option<PathBuf> {
-        self.kubeconfig.clone().or_else(own_kubeconfig)
-    }
-
     async fn cluster(&self) -> anyhow::Result<Cluster> {
-        let cluster = Cluster::connect(self.file().as_deref()).await;
-        cluster.map(|cluster| cluster.managed_by("fairlead-run")).map_err(|error| anyhow!("--kubeconfig: {error}"))
+        Ok(door::open(self.kubeconfig.as_deref()).await?.managed_by("fairlead-run"))
     }
 
     async fn streams(&self) -> anyhow::Result<Streams> {
-        let streams = Streams::connect(self.file().as_deref(), &self.namespace).await;
-        streams.map_err(|error| anyhow!("--kubeconfig: {error}"))
+        door::streams(self.kubeconfig.as_deref(), &self.namespace).await
     }
 
     fn pod(&self, name: &str) -> Selection {
         Selection::all(&kinds::POD).in_namespace(&self.namespace).with_fields(format!("metadata.name={name}"))
     }
-}
-
-/// The kubeconfig of the server on this machine, unless the environment names another.
-fn own_kubeconfig() -> Option<PathBuf> {
-    if std::env::var_os("KUBECONFIG").is_some_and(|value| !value.is_empty()) {
-        return None;
-    }
-    let file = crate::config::Environment::read().data_dir().ok()?.join(crate::wire::KUBECONFIG);
-    is_readable(&file).then_some(file)
-}
-
-fn is_readable(file: &Path) -> bool {
-    std::fs::File::open(file).is_ok()
 }
 
 /// The name of a Pod as people write it: `web-1`, `pod/web-1` or `pods/web-1`.

@@ -9,7 +9,6 @@
 use std::io::Write;
 use std::time::Duration;
 
-use anyhow::anyhow;
 use fairlead_api::view::EndpointConditions;
 use fairlead_cluster::Cluster;
 use fairlead_cluster::programmed::await_programmed;
@@ -18,6 +17,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
+use crate::door;
 pub(crate) use flags::RegisterFlags;
 use flags::Wanted;
 use keeper::{Keeper, Kept};
@@ -39,7 +39,7 @@ const API: Duration = Duration::from_secs(10);
 /// ended by itself.
 pub(crate) async fn run(flags: &RegisterFlags, stop: CancellationToken) -> anyhow::Result<i32> {
     let wanted = Wanted::read(flags)?;
-    let cluster = Cluster::connect(flags.kubeconfig()).await.map_err(|error| anyhow!("--kubeconfig: {error}"))?;
+    let cluster = door::open(flags.kubeconfig()).await?;
     let cluster = cluster.managed_by(slice::MANAGER);
     let mut keeper = Keeper::new(cluster.clone(), wanted.clone());
     if stop.run_until_cancelled(keeper.begin()).await.transpose()?.is_none() {

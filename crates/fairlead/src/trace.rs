@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use clap::{Args, ValueEnum};
 use fairlead_cluster::Cluster;
 use fairlead_plan::NodePortAddresses;
@@ -13,6 +13,7 @@ use fairlead_proxy::trace::{self, Answer, From, Question};
 use fairlead_proxy::{Detection, Mode, Settings};
 use ipnet::IpNet;
 
+use crate::door;
 use words::{Receiver, Sender};
 
 mod show;
@@ -52,7 +53,7 @@ pub(crate) struct TraceFlags {
     /// Whether the proxy masquerades all that is sent to cluster IPs
     #[arg(long)]
     masquerade_all: bool,
-    /// The kubeconfig of the cluster [default: as kubectl finds it]
+    /// The kubeconfig of the cluster [default: $KUBECONFIG, or that of `fairlead up` on this machine, or as kubectl finds it]
     #[arg(long, value_name = "FILE", conflicts_with = "manifests")]
     kubeconfig: Option<PathBuf>,
     /// A file or directory of manifests instead of a cluster
@@ -110,9 +111,7 @@ pub(crate) async fn run(flags: &TraceFlags) -> i32 {
 async fn answer(flags: &TraceFlags) -> anyhow::Result<bool> {
     let cluster = match &flags.manifests {
         Some(path) => Cluster::from_manifests(path)?.0,
-        None => {
-            Cluster::connect(flags.kubeconfig.as_deref()).await.map_err(|error| anyhow!("--kubeconfig: {error}"))?
-        }
+        None => door::open(flags.kubeconfig.as_deref()).await?,
     };
     let question = Question {
         from: flags.from.resolve(&flags.namespace),

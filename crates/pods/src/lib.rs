@@ -58,8 +58,3 @@ pub enum Error {
         error: std::io::Error,
     },
 }
-
-/// Runs the Pods of a Node until told to stop. Pods live on then.
-pub async fn run(cluster: fairlead_cluster::Cluster, settings: Settings, stop: tokio_util::sync::CancellationToken) {
-    Runner::new(&cluster, settings).run(stop).await;
-}

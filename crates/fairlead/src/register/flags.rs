@@ -64,7 +64,7 @@ pub(crate) struct RegisterFlags {
     /// Register only for as long as this process lives
     #[arg(long, value_name = "PID", conflicts_with = "command")]
     pub(super) pid: Option<u32>,
-    /// The kubeconfig of the cluster [default: as kubectl finds it]
+    /// The kubeconfig of the cluster [default: $KUBECONFIG, or that of `fairlead up` on this machine, or as kubectl finds it]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// Start a command, and register only for as long as it runs
