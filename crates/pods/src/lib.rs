@@ -39,7 +39,6 @@ mod writer;
 
 pub use cleanup::cleanup;
 pub use network::forward;
-pub use refuse::GRANT;
 pub use runner::Runner;
 pub use settings::Settings;
 

@@ -2,6 +2,7 @@
 //! grant for it. Pure.
 
 use fairlead_api::Look;
+use fairlead_api::kinds::pod::privileges::{self, GRANTED, HOST_IMAGE};
 use fairlead_kernel::process::{Identity, capability};
 use serde_json::Value;
 
@@ -9,15 +10,6 @@ use crate::shim::launch::Who;
 
 #[cfg(test)]
 mod tests;
-
-/// The one image there is: none.
-pub(crate) const IMAGE: &str = "host";
-/// The annotation the server sets when the creator of a Pod may use the privileges of the host.
-pub const GRANT: &str = "fairlead.dev/host-privileges";
-
-/// The user and the group that belong to nobody. Containers are processes on the file system of the host: to be somebody else
-/// there is as much a privilege as to be root. Greater numbers are nobody's either.
-const NOBODY: i64 = 65534;
 
 /// Why a container is not started.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,18 +20,13 @@ pub(crate) struct Refused {
     pub(crate) message: String,
 }
 
-/// Whether the creator of a Pod may use the privileges of the host.
-pub(crate) fn is_granted(pod: &Value) -> bool {
-    pod.at("metadata").at("annotations").text(GRANT) == "granted"
-}
-
 /// Why a Pod is not started, if it is not.
 pub(crate) fn refused(pod: &Value) -> Option<Refused> {
     let spec = pod.at("spec");
     let all = || spec.list("initContainers").iter().chain(spec.list("containers"));
-    if let Some(container) = all().find(|container| container.text("image") != IMAGE) {
+    if let Some(container) = all().find(|container| container.text("image") != HOST_IMAGE) {
         let message = format!(
-            "container {:?} has image {:?}, and there are no images here: a container with image \"{IMAGE}\" runs its command on \
+            "container {:?} has image {:?}, and there are no images here: a container with image \"{HOST_IMAGE}\" runs its command on \
              the file system of the host",
             container.text("name"),
             container.text("image"),
@@ -47,18 +34,22 @@ pub(crate) fn refused(pod: &Value) -> Option<Refused> {
         return Some(Refused { reason: "ImageNotSupported", message });
     }
     if let Some(container) = all().find(|container| command(container).is_empty()) {
-        let message = format!("container {:?} has no command: image \"{IMAGE}\" brings none", container.text("name"));
+        let message =
+            format!("container {:?} has no command: image \"{HOST_IMAGE}\" brings none", container.text("name"));
         return Some(Refused { reason: "CreateContainerError", message });
     }
     if spec.flag("shareProcessNamespace") {
         let message = "shareProcessNamespace is not supported: each container sees its own processes".to_owned();
         return Some(Refused { reason: "CreateContainerError", message });
     }
-    let asks = privileges(pod);
-    if !asks.is_empty() && !is_granted(pod) {
+    let asked = privileges::asked(pod);
+    if !asked.is_empty() && privileges::annotation(pod) != Some(GRANTED) {
+        let (group, resource) = privileges::RESOURCE;
+        let asked: Vec<String> = asked.iter().map(ToString::to_string).collect();
         let message = format!(
-            "the Pod asks for {}; whoever creates it must be allowed the verb \"use\" on the resource hostprivileges.fairlead.dev",
-            asks.join(", ")
+            "the Pod asks for more than an unprivileged process has ({}); whoever creates it must be allowed the verb \"use\" on the \
+             resource {resource}.{group}",
+            asked.join(", ")
         );
         return Some(Refused { reason: "HostPrivilegesNotGranted", message });
     }
@@ -70,45 +61,6 @@ pub(crate) fn command(container: &Value) -> Vec<&str> {
     let mut words = container.texts("command");
     words.extend(container.texts("args"));
     words
-}
-
-/// What a Pod asks for that an unprivileged process does not have.
-fn privileges(pod: &Value) -> Vec<String> {
-    let spec = pod.at("spec");
-    let mut asks: Vec<String> = Vec::new();
-    let flags = ["hostNetwork", "hostPID", "hostIPC"].into_iter().filter(|flag| spec.flag(flag));
-    asks.extend(flags.map(|flag| format!("{flag}: true")));
-    let paths = spec.list("volumes").iter().filter(|volume| volume.map("hostPath").is_some());
-    asks.extend(paths.map(|volume| format!("the hostPath {:?}", volume.at("hostPath").text("path"))));
-    let security = spec.at("securityContext");
-    let groups =
-        security.list("supplementalGroups").iter().filter_map(Value::as_i64).chain(security.int_opt("fsGroup"));
-    asks.extend(groups.filter(|group| *group < NOBODY).map(|group| format!("group {group}")));
-    for container in spec.list("initContainers").iter().chain(spec.list("containers")) {
-        asks.extend(container_privileges(pod, container));
-    }
-    asks
-}
-
-fn container_privileges(pod: &Value, container: &Value) -> Vec<String> {
-    let own = container.at("securityContext");
-    let of = |what: &str| format!("{what} (container {:?})", container.text("name"));
-    let mut asks = Vec::new();
-    for field in ["runAsUser", "runAsGroup"] {
-        if let Some(id) = number(pod, container, field).filter(|id| *id < NOBODY) {
-            asks.push(of(&format!("{field}: {id}")));
-        }
-    }
-    for flag in ["privileged", "allowPrivilegeEscalation"] {
-        if own.flag(flag) {
-            asks.push(of(&format!("{flag}: true")));
-        }
-    }
-    let added = own.at("capabilities").texts("add");
-    if !added.is_empty() {
-        asks.push(of(&format!("the capabilities {}", added.join(" "))));
-    }
-    asks
 }
 
 /// A number of the container's security context, or else of the Pod's.
