@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use fairlead_kernel::netns::Namespace;
-use fairlead_testkit::{Kubectl, need};
+use fairlead_testkit::need;
 use tempfile::TempDir;
 
 /// The program under test.
@@ -34,6 +34,10 @@ pub(crate) struct Said {
 /// Whether machines can be had here.
 pub(crate) fn possible(test: &str) -> bool {
     ["root", "ip", "nft", "curl", "pgrep", "python3", "kubectl"].iter().all(|what| need::need(test, what))
+}
+
+fn kubectl() -> PathBuf {
+    need::program("kubectl").expect("it was there before")
 }
 
 /// A machine, or nothing where there can be none.
@@ -110,8 +114,7 @@ impl Machine {
 
     /// The same, with something to read.
     pub(crate) fn apply(&self, input: &str, arguments: &[&str]) -> Said {
-        let kubectl = Kubectl::find().expect("it was there before");
-        let mut command = Command::new(&kubectl.path);
+        let mut command = Command::new(kubectl());
         command.arg("--cache-dir").arg(self.path("cache")).args(arguments);
         self.run(&mut command, input)
     }
@@ -122,7 +125,7 @@ impl Machine {
     }
 
     fn run(&self, command: &mut Command, input: &str) -> Said {
-        command.env("KUBECONFIG", self.path("data/admin.kubeconfig")).current_dir("/");
+        command.env("KUBECTL", kubectl()).env("KUBECONFIG", self.path("data/admin.kubeconfig")).current_dir("/");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = self.namespace.run(|| command.spawn()).unwrap().unwrap();
         child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();

@@ -70,7 +70,7 @@ fn a_service_in_front_of_pods_is_found_by_name() {
     let copy = machine.path("copy").display().to_string();
     machine.kubectl(&["cp", "web-1:/etc/hostname", &copy]).fine();
     assert_eq!(std::fs::read_to_string(&copy).unwrap(), "web-1\n");
-    let forward = "kubectl port-forward pod/web-1 18080:9376 > /dev/null & \
+    let forward = "$KUBECTL port-forward pod/web-1 18080:9376 > /dev/null & \
                    for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.3; curl -sf -m 5 http://127.0.0.1:18080/hostname && break; done; \
                    kill $!";
     assert_eq!(machine.shell(forward).fine(), "web-1\n");
