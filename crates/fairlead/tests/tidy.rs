@@ -20,7 +20,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("control", &["api", "cluster", "endpoints", "probe"]),
     ("proxy", &["api", "cluster", "kernel", "monitor", "plan", "program"]),
     ("dns", &["api", "cluster", "kernel", "monitor", "zone"]),
-    ("balancer", &["api", "cluster", "kernel", "plan"]),
+    ("balancer", &["api", "cluster", "kernel", "monitor", "plan", "probe"]),
     ("pods", &["api", "cluster", "kernel", "probe"]),
 ];
 /// Crates that may depend on anything: the program, and what only tests use.
