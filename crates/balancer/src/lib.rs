@@ -11,6 +11,7 @@
 //! understood or changed on its way is carried by threads of this process (`ipMode: Proxy`).
 
 pub mod backends;
+pub mod config;
 pub mod log;
 pub mod pools;
 pub mod serving;
