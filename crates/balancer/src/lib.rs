@@ -14,6 +14,7 @@ pub mod backends;
 pub mod config;
 pub mod log;
 pub mod pools;
+pub mod provision;
 pub mod serving;
 pub mod spec;
 pub mod tls;

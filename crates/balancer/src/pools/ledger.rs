@@ -77,9 +77,9 @@ impl Ledger {
         Ledger { pools, spans, ..Ledger::default() }
     }
 
-    /// Whether there is more than one Node.
-    pub fn set_several_nodes(&mut self, several: bool) {
-        self.several_nodes = several;
+    /// Whether there is more than one Node. Returns whether that is news.
+    pub fn set_several_nodes(&mut self, several: bool) -> bool {
+        std::mem::replace(&mut self.several_nodes, several) != several
     }
 
     /// The pools.
