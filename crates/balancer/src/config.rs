@@ -10,6 +10,7 @@ use crate::pools::{Pool, Range, overlap};
 use crate::spec::Scheme;
 
 mod file;
+mod named;
 #[cfg(test)]
 mod tests;
 

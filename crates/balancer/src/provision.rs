@@ -24,8 +24,8 @@ use tokio_util::sync::CancellationToken;
 
 pub use state::{Kept, Note, Ours, State, Task};
 
+use crate::config::Config;
 use crate::pools::Pool;
-use crate::spec::Options;
 use queue::Queue;
 
 /// What keeps a Service until its load balancer is gone; the name every load balancer uses.
@@ -41,8 +41,10 @@ pub type Released = Arc<dyn Fn(&Key) -> bool + Send + Sync>;
 pub struct Settings {
     /// Which Services are ours.
     pub ours: Ours,
-    /// How they are read.
-    pub options: Options,
+    /// What annotations may name.
+    pub config: Arc<Config>,
+    /// Whether the kernel has SCTP.
+    pub sctp: bool,
     /// Where it runs, for Events.
     pub host: String,
     /// Whether a Service is served here no more.
@@ -56,11 +58,11 @@ pub async fn run(cluster: Cluster, settings: Settings, mut pools: watch::Receive
     let mut controller = Controller {
         services: Watched::new(&cluster, Selection::all(&fairlead_api::kinds::SERVICE)),
         nodes: Mirror::builder(&cluster).with::<Node>().build(),
-        state: State::new(settings.ours.clone(), settings.options.clone(), pools.borrow_and_update().to_vec()),
+        state: State::new(settings.ours, settings.config, settings.sctp, pools.borrow_and_update().to_vec()),
         queue: Queue::default(),
         cluster,
         recorder,
-        released: settings.released.clone(),
+        released: settings.released,
     };
     if stop.run_until_cancelled(controller.first()).await.is_none() {
         return;
@@ -121,6 +123,9 @@ impl Controller {
             seen.extend(more);
         }
         for (key, service) in seen {
+            if service.is_none() {
+                self.queue.forget(&key);
+            }
             let concerned = self.state.put(key, service);
             self.queue.add(concerned);
         }

@@ -51,6 +51,12 @@ impl Queue {
         }
     }
 
+    /// A Service is gone: nothing of it is waited for.
+    pub(super) fn forget(&mut self, key: &Key) {
+        self.written.remove(key);
+        self.failed.remove(key);
+    }
+
     /// The next to look at, if there is room for what may come of it. `seen` says at which revision a Service was seen last: what
     /// we wrote is waited for, and its coming queues the Service again.
     pub(super) fn pop(&mut self, seen: impl Fn(&Key) -> Option<u64>) -> Option<Arc<Key>> {

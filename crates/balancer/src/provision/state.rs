@@ -11,8 +11,9 @@ use fairlead_api::view::{Ingress, Node, Service, ServiceType};
 use fairlead_cluster::Severity;
 
 use super::FINALIZER;
+use crate::config::Config;
 use crate::pools::{Ledger, Owner, Pool, Wish};
-use crate::spec::{self, Options, Path, Spec};
+use crate::spec::{Options, Path, Spec};
 
 /// Which Services are ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,6 +94,7 @@ impl Note {
 #[derive(Debug)]
 pub struct State {
     ours: Ours,
+    config: Arc<Config>,
     options: Options,
     ledger: Ledger,
     services: HashMap<Arc<Key>, Known>,
@@ -115,10 +117,11 @@ struct Known {
 
 impl State {
     /// Knows nothing but pools.
-    pub fn new(ours: Ours, options: Options, pools: Vec<Pool>) -> State {
+    pub fn new(ours: Ours, config: Arc<Config>, sctp: bool, pools: Vec<Pool>) -> State {
         State {
             ours,
-            options,
+            options: config.options(sctp),
+            config,
             ledger: Ledger::new(pools),
             services: HashMap::new(),
             cluster_ips: HashMap::new(),
@@ -233,7 +236,10 @@ impl State {
                 let marked = service.metadata.finalizers.iter().any(|name| name == FINALIZER);
                 let news = |note: Note| if there { Vec::new() } else { vec![note] };
                 let before = news(Note::normal("EnsuringLoadBalancer", "Ensuring load balancer"));
-                let after = news(Note::normal("EnsuredLoadBalancer", self.ensured(&addresses)));
+                let mut after = news(Note::normal("EnsuredLoadBalancer", self.ensured(&addresses)));
+                if !there {
+                    after.extend(spec.notes.iter().map(|note| Note::normal("LoadBalancerNote", note.to_string())));
+                }
                 (before, if there && marked { Kept::Same } else { Kept::At(ingress) }, after)
             }
             Err(refusals) => {
@@ -251,7 +257,7 @@ impl State {
 
     /// What a Service asks for and where it gets it, or what is wrong.
     fn addresses(&mut self, key: &Arc<Key>, service: &Service) -> Result<(Spec, Vec<IpAddr>), Vec<Note>> {
-        let spec = spec::read(service, &self.options);
+        let spec = self.config.read(service, &self.options);
         let spec = spec.map_err(|all| all.iter().map(Note::refused).collect::<Vec<_>>())?;
         let wish = Wish::read(key.clone(), service, spec.scheme);
         let given = wish.and_then(|wish| self.ledger.assign(&wish));
