@@ -13,6 +13,7 @@
 pub mod backends;
 pub mod config;
 pub mod log;
+pub mod metallb;
 pub mod pools;
 pub mod provision;
 pub mod serving;
