@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use fairlead_api::source::Key;
 use ipnet::IpNet;
 
 use crate::pools::{Pool, Range, overlap};
 use crate::spec::Scheme;
+use crate::tls::Place;
 
 mod file;
 mod named;
 #[cfg(test)]
 mod tests;
+
+pub use named::Around;
 
 /// What load balancers are made of. Without a file: no pools, and every Service without a class is ours.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,7 +24,7 @@ pub struct Config {
     /// Ranges of clients, by the name that `extra-security-groups` has for them.
     pub security_groups: BTreeMap<String, Vec<IpNet>>,
     /// Certificates, by ARN or whatever `ssl-cert` calls them.
-    pub certificates: BTreeMap<String, Certificate>,
+    pub certificates: BTreeMap<String, Place>,
     /// Authorities of the certificates of backends; `None`: any certificate will do.
     pub backend_ca: Option<PathBuf>,
     /// Places for access logs, by the name that `access-log-s3-bucket-name` has for them.
@@ -35,20 +37,6 @@ pub struct Config {
     pub default: bool,
     /// The interfaces on which addresses are announced; empty: those that have the subnet.
     pub interfaces: Vec<String>,
-}
-
-/// Where a certificate and its key are.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Certificate {
-    /// In a Secret of type `kubernetes.io/tls`.
-    Secret(Key),
-    /// In files.
-    Files {
-        /// The certificate and those between it and its authority.
-        certificate: PathBuf,
-        /// Its private key.
-        key: PathBuf,
-    },
 }
 
 /// Where access logs go.

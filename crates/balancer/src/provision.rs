@@ -14,18 +14,22 @@ mod tests;
 mod write;
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use fairlead_api::kinds;
 use fairlead_api::source::Key;
 use fairlead_api::view::{Node, Service};
 use fairlead_cluster::{Changes, Cluster, Mirror, Recorder, Reference, Selection, Watched};
 use futures_util::FutureExt;
+use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 pub use state::{Kept, Note, Ours, State, Task};
 
-use crate::config::Config;
+use crate::config::{Around, Config};
 use crate::pools::Pool;
+use crate::tls::{SECRET_TYPE, Secret};
 use queue::Queue;
 
 /// What keeps a Service until its load balancer is gone; the name every load balancer uses.
@@ -56,8 +60,9 @@ pub async fn run(cluster: Cluster, settings: Settings, mut pools: watch::Receive
     let cluster = cluster.managed_by("fairlead-balancer");
     let recorder = Recorder::new(&cluster, "fairlead-balancer", &settings.host);
     let mut controller = Controller {
-        services: Watched::new(&cluster, Selection::all(&fairlead_api::kinds::SERVICE)),
+        services: Watched::new(&cluster, Selection::all(&kinds::SERVICE)),
         nodes: Mirror::builder(&cluster).with::<Node>().build(),
+        secrets: Mirror::builder(&cluster).with_only::<Secret>(certificates()).build(),
         state: State::new(settings.ours, settings.config, settings.sctp, pools.borrow_and_update().to_vec()),
         queue: Queue::default(),
         cluster,
@@ -73,6 +78,7 @@ pub async fn run(cluster: Cluster, settings: Settings, mut pools: watch::Receive
             () = stop.cancelled() => break,
             seen = controller.services.next() => controller.saw(seen),
             changes = controller.nodes.next() => controller.saw_nodes(&changes),
+            _ = controller.secrets.next() => controller.queue.add(controller.state.waiting()),
             done = controller.queue.next() => controller.done(done),
             changed = pools.changed() => {
                 if changed.is_err() {
@@ -89,9 +95,16 @@ pub async fn run(cluster: Cluster, settings: Settings, mut pools: watch::Receive
     controller.queue.finish().await;
 }
 
+/// Secrets with certificates.
+pub(crate) fn certificates() -> Selection {
+    Selection::all(&kinds::SECRET).with_fields(format!("type={SECRET_TYPE}"))
+}
+
 struct Controller {
     services: Watched<Service>,
     nodes: Mirror,
+    /// Followed apart: where they may not be read, the rest must not wait for them.
+    secrets: Mirror,
     state: State,
     queue: Queue,
     cluster: Cluster,
@@ -106,6 +119,8 @@ impl Controller {
             let changes = self.nodes.next().await;
             take_nodes(&mut self.state, &changes);
         }
+        // They come at once, or we may not read them.
+        let _ = tokio::time::timeout(Duration::from_secs(1), self.secrets.sync()).await;
         while !self.services.listed() {
             for (key, service) in self.services.next().await {
                 self.state.put(key, service);
@@ -139,7 +154,8 @@ impl Controller {
     /// Begins what can be begun.
     fn start(&mut self) {
         while let Some(key) = self.queue.pop(|key| self.state.revision(key)) {
-            let Some(task) = self.state.decide(&key) else { continue };
+            let around = Around { secrets: &self.secrets, now: Timestamp::now() };
+            let Some(task) = self.state.decide(&key, around) else { continue };
             self.tell(&task, &task.before);
             if !task.is_idle() {
                 self.queue.start(key, write::run(self.cluster.clone(), task, self.released.clone()));

@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use fairlead_api::selector::LabelSelector;
-use fairlead_api::source::Key;
 use ipnet::IpNet;
 use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, de};
 
-use super::{Bucket, Certificate, Config, ConfigError};
+use super::{Bucket, Config, ConfigError};
 use crate::pools::{Pool, Range};
 use crate::spec::Scheme;
+use crate::tls::Place;
 
 /// Reads the text.
 pub(super) fn parse(text: &str) -> Result<Config, ConfigError> {
@@ -144,7 +144,7 @@ impl<'de> Deserialize<'de> for Selector {
 /// A certificate, checked.
 #[derive(Deserialize)]
 #[serde(try_from = "CertificateEntry")]
-struct CertificateValue(Certificate);
+struct CertificateValue(Place);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -158,13 +158,18 @@ impl TryFrom<CertificateEntry> for CertificateValue {
     type Error = &'static str;
 
     fn try_from(entry: CertificateEntry) -> Result<CertificateValue, &'static str> {
-        let secret = entry.secret.as_deref().map(|text| text.split_once('/').unwrap_or_default());
-        match (secret, entry.certificate, entry.key) {
-            (Some((namespace, name)), None, None) if !namespace.is_empty() && !name.is_empty() => {
-                Ok(CertificateValue(Certificate::Secret(Key::new(namespace, name))))
+        match (entry.secret, entry.certificate, entry.key) {
+            (Some(secret), None, None) => {
+                let (namespace, name) = match secret.split_once('/') {
+                    Some((namespace, name)) => (Some(namespace.to_owned()), name.to_owned()),
+                    None => (None, secret),
+                };
+                if name.is_empty() || namespace.as_ref().is_some_and(String::is_empty) {
+                    return Err("secret: want NAMESPACE/NAME, or NAME for one beside the Service");
+                }
+                Ok(CertificateValue(Place::Secret { namespace, name }))
             }
-            (Some(_), None, None) => Err("secret: want NAMESPACE/NAME"),
-            (None, Some(certificate), Some(key)) => Ok(CertificateValue(Certificate::Files { certificate, key })),
+            (None, Some(chain), Some(key)) => Ok(CertificateValue(Place::Files { chain, key })),
             _ => Err("a certificate is either `secret: NAMESPACE/NAME`, or `certificate: FILE` and `key: FILE`"),
         }
     }

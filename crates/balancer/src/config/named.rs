@@ -1,10 +1,20 @@
-//! What a Service asks for, with whatever it names found in the configuration: certificates, buckets, groups.
+//! What a Service asks for, with whatever it names found: certificates in Secrets and files, buckets and groups in the configuration.
 
-use fairlead_api::source::Key;
 use fairlead_api::view::Service;
+use jiff::Timestamp;
 
-use super::{Bucket, Certificate, Config};
+use super::{Bucket, Config};
 use crate::spec::{self, Options, Refusal, Spec, names};
+use crate::tls::{Certificates, Secrets, Wanted};
+
+/// Where what Services name is looked for.
+#[derive(Clone, Copy)]
+pub struct Around<'a> {
+    /// Who has the Secrets of the cluster.
+    pub secrets: &'a dyn Secrets,
+    /// What time it is.
+    pub now: Timestamp,
+}
 
 impl Config {
     /// How Services are read. `sctp`: whether the kernel has it.
@@ -12,20 +22,17 @@ impl Config {
         Options { groups: self.security_groups.keys().cloned().collect(), sctp }
     }
 
-    /// What a Service asks for, or everything that is wrong with it.
-    pub fn read(&self, service: &Service, options: &Options) -> Result<Spec, Vec<Refusal>> {
-        let spec = spec::read(service, options)?;
-        let missing: Vec<Refusal> = self.missing_certificate(&spec).into_iter().chain(self.missing_bucket(&spec)).collect();
-        if missing.is_empty() { Ok(spec) } else { Err(missing) }
+    /// Certificates by the names Services have for them.
+    pub fn certificates(&self) -> Certificates {
+        Certificates::new(self.certificates.clone())
     }
 
-    /// Where a certificate is: as the configuration says, or, for a plain name, in the Secret of that name beside the Service.
-    pub fn certificate(&self, name: &str, namespace: &str) -> Option<Certificate> {
-        let beside = || {
-            let plain = !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-.".contains(&b));
-            plain.then(|| Certificate::Secret(Key::new(namespace, name)))
-        };
-        self.certificates.get(name).cloned().or_else(beside)
+    /// What a Service asks for, or everything that is wrong with it.
+    pub fn read(&self, service: &Service, options: &Options, around: Around<'_>) -> Result<Spec, Vec<Refusal>> {
+        let spec = spec::read(service, options)?;
+        let missing = self.missing_certificates(&spec, around).into_iter().chain(self.missing_bucket(&spec));
+        let missing: Vec<Refusal> = missing.collect();
+        if missing.is_empty() { Ok(spec) } else { Err(missing) }
     }
 
     /// Where the access log of a load balancer goes.
@@ -33,25 +40,23 @@ impl Config {
         self.buckets.get(&spec.access_log.as_ref()?.bucket)
     }
 
-    fn missing_certificate(&self, spec: &Spec) -> Option<Refusal> {
-        let used = spec.listeners.iter().filter_map(|listener| listener.tls.as_ref());
-        let missing = used.map(|tls| &tls.certificate).find(|name| self.certificate(name, &spec.service.namespace).is_none())?;
-        let accepted = format!(
-            "want the name of a Secret of type kubernetes.io/tls beside the Service, or one of certificates in --balancer-config{}",
-            listed(self.certificates.keys())
-        );
-        Some(Refusal::new(names::SSL_CERT, missing, accepted))
+    /// Certificates without which a listener cannot be served. One that is old is shown all the same.
+    fn missing_certificates(&self, spec: &Spec, around: Around<'_>) -> Vec<Refusal> {
+        let mut names: Vec<&str> = spec.listeners.iter().filter_map(|one| Some(&*one.tls.as_ref()?.certificate)).collect();
+        names.dedup();
+        let certificates = self.certificates();
+        let missing = names.into_iter().flat_map(|name| {
+            let wanted = Wanted { namespace: &spec.service.namespace, names: name, before: &[] };
+            let found = certificates.find(wanted, around.secrets, around.now);
+            if found.certificates.is_empty() { found.mistakes } else { Vec::new() }
+        });
+        missing.map(|mistake| Refusal::new(names::SSL_CERT, &mistake.name, mistake.why.to_string())).collect()
     }
 
     fn missing_bucket(&self, spec: &Spec) -> Option<Refusal> {
         let log = spec.access_log.as_ref().filter(|log| !self.buckets.contains_key(&log.bucket))?;
-        let accepted = format!("want one of buckets in --balancer-config{}", listed(self.buckets.keys()));
-        Some(Refusal::new(names::ACCESS_LOG_BUCKET, &log.bucket, accepted))
+        let known: Vec<&str> = self.buckets.keys().map(String::as_str).collect();
+        let known = if known.is_empty() { ", which has none".to_owned() } else { format!(": {}", known.join(", ")) };
+        Some(Refusal::new(names::ACCESS_LOG_BUCKET, &log.bucket, format!("want one of buckets in --balancer-config{known}")))
     }
-}
-
-/// `: a, b`, or that there are none.
-fn listed<'a>(all: impl Iterator<Item = &'a String>) -> String {
-    let all: Vec<&str> = all.map(String::as_str).collect();
-    if all.is_empty() { ", which has none".to_owned() } else { format!(": {}", all.join(", ")) }
 }

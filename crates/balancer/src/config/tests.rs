@@ -1,5 +1,6 @@
-use super::{Bucket, Certificate, Config};
+use super::{Bucket, Config};
 use crate::spec::Scheme;
+use crate::tls::Place;
 
 #[test]
 fn every_key_is_read() {
@@ -39,8 +40,8 @@ interfaces: [eth0]
     assert_eq!((lan.namespaces.len(), lan.selectors.len(), lan.scheme), (1, 1, Scheme::Public));
     assert_eq!((inside.scheme, inside.auto_assign, inside.avoid_buggy), (Scheme::Internal, true, true));
     assert_eq!(config.security_groups["office"].len(), 1);
-    assert!(matches!(&config.certificates["plain"], Certificate::Files { .. }));
-    assert!(config.certificates.values().any(|one| matches!(one, Certificate::Secret(key) if &*key.name == "tls")));
+    assert!(matches!(&config.certificates["plain"], Place::Files { .. }));
+    assert!(config.certificates.values().any(|one| matches!(one, Place::Secret { name, .. } if name == "tls")));
     assert!(matches!(&config.buckets["far"], Bucket::S3 { region, .. } if region == "eu-central-1"));
     assert_eq!((config.backend_ca.is_some(), config.default), (true, false));
     assert_eq!((config.trusted_fronts.len(), config.vpc_ranges.len(), config.interfaces.len()), (1, 1, 1));
@@ -69,7 +70,7 @@ fn a_mistake_is_told_with_its_line() {
     check("pools:\n- name: a\n  addresses: [192.0.2.1]\n  priority: -1\n", &["line 4: "]);
     check("pools:\n- name: a\n  addresses: [192.0.2.1]\n  serviceSelector: 'a in b'\n", &["line 4: "]);
     check("securityGroups:\n  a: [everybody]\n", &["line 2: ", "everybody"]);
-    check("certificates:\n  a: {secret: tls}\n", &["line 2: ", "NAMESPACE/NAME"]);
+    check("certificates:\n  a: {secret: /tls}\n", &["line 2: ", "NAMESPACE/NAME"]);
     check("certificates:\n  a: {certificate: x}\n", &["line 2: ", "`key: FILE`"]);
     check("buckets:\n  a: {s3: ftp://x, credentials: y}\n", &["line 2: ", "http://"]);
     check("buckets:\n  a: {}\n", &["line 2: ", "directory"]);

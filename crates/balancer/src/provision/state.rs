@@ -11,7 +11,7 @@ use fairlead_api::view::{Ingress, Node, Service, ServiceType};
 use fairlead_cluster::Severity;
 
 use super::FINALIZER;
-use crate::config::Config;
+use crate::config::{Around, Config};
 use crate::pools::{Ledger, Owner, Pool, Wish};
 use crate::spec::{Options, Path, Spec};
 
@@ -204,11 +204,16 @@ impl State {
         all.into_iter().cloned().collect()
     }
 
+    /// Services that were refused: what they name may be there by now.
+    pub fn waiting(&self) -> Vec<Arc<Key>> {
+        self.waiting.iter().cloned().collect()
+    }
+
     /// What must be done about a Service; `None`: it is none of our business.
-    pub fn decide(&mut self, key: &Arc<Key>) -> Option<Task> {
+    pub fn decide(&mut self, key: &Arc<Key>, around: Around<'_>) -> Option<Task> {
         let service = self.services.get(key)?.service.clone();
         if self.ours.wants(&service) && service.metadata.deletion_timestamp.is_none() {
-            return Some(self.ensure(key, service));
+            return Some(self.ensure(key, service, around));
         }
         self.remove(key, service)
     }
@@ -227,8 +232,8 @@ impl State {
         self.release(&task.key)
     }
 
-    fn ensure(&mut self, key: &Arc<Key>, service: Arc<Service>) -> Task {
-        let (before, kept, after) = match self.addresses(key, &service) {
+    fn ensure(&mut self, key: &Arc<Key>, service: Arc<Service>, around: Around<'_>) -> Task {
+        let (before, kept, after) = match self.addresses(key, &service, around) {
             Ok((spec, addresses)) => {
                 self.waiting.remove(key);
                 let ingress: Vec<Ingress> = addresses.iter().map(|ip| ingress(*ip, spec.path)).collect();
@@ -256,8 +261,8 @@ impl State {
     }
 
     /// What a Service asks for and where it gets it, or what is wrong.
-    fn addresses(&mut self, key: &Arc<Key>, service: &Service) -> Result<(Spec, Vec<IpAddr>), Vec<Note>> {
-        let spec = self.config.read(service, &self.options);
+    fn addresses(&mut self, key: &Arc<Key>, service: &Service, around: Around<'_>) -> Result<(Spec, Vec<IpAddr>), Vec<Note>> {
+        let spec = self.config.read(service, &self.options, around);
         let spec = spec.map_err(|all| all.iter().map(Note::refused).collect::<Vec<_>>())?;
         let wish = Wish::read(key.clone(), service, spec.scheme);
         let given = wish.and_then(|wish| self.ledger.assign(&wish));

@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fairlead_api::source::Key;
@@ -5,12 +6,14 @@ use fairlead_api::view::{Node, Service};
 use serde_json::{Value, json};
 
 use super::{FINALIZER, Kept, Ours, State, Task};
-use crate::config::Config;
+use crate::config::{Around, Config};
 use crate::spec::Scheme;
+use crate::tls::Secret;
 
 /// Knows a pool, and of Services what the test says.
 struct World {
     state: State,
+    secrets: BTreeMap<Key, Arc<Secret>>,
 }
 
 impl World {
@@ -25,14 +28,18 @@ impl World {
         }
         let ours = Ours { class: "fairlead.dev/lb".to_owned(), default };
         let pools = config.pools.clone();
-        World { state: State::new(ours, Arc::new(config), false, pools) }
+        World { state: State::new(ours, Arc::new(config), false, pools), secrets: BTreeMap::new() }
     }
 
     /// A Service is so now. Returns what comes of it, for all it concerns.
     fn put(&mut self, name: &str, service: Option<&Value>) -> Vec<Task> {
         let service = service.map(|object| Arc::new(serde_json::from_value::<Service>(object.clone()).unwrap()));
         let concerned = self.state.put(Key::new("default", name), service);
-        concerned.iter().filter_map(|key| self.state.decide(key)).collect()
+        concerned.iter().filter_map(|key| self.decide(key)).collect()
+    }
+
+    fn decide(&mut self, key: &Arc<Key>) -> Option<Task> {
+        self.state.decide(key, Around { secrets: &self.secrets, now: jiff::Timestamp::UNIX_EPOCH })
     }
 
     /// Puts one and says what becomes of it.
@@ -155,7 +162,7 @@ fn a_service_that_changes_its_type_or_class_or_is_deleted_loses_its_load_balance
         assert_eq!(reasons(Some(&task)), ["DeletingLoadBalancer", "DeletedLoadBalancer"]);
         let concerned = world.state.wrote(&task);
         assert_eq!(concerned.len(), 1, "somebody waits for it");
-        assert_eq!(kept(world.state.decide(&concerned[0]).as_ref()), "192.0.2.1/VIP");
+        assert_eq!(kept(world.decide(&concerned[0]).as_ref()), "192.0.2.1/VIP");
         let plain = with(service("web", &change), &json!({}));
         assert!(world.put("web", Some(&plain)).is_empty() || change["metadata"].is_object());
     }
@@ -205,7 +212,7 @@ fn without_pools_every_service_is_told_which_flag_makes_one() {
     let mut pools = Config::default();
     pools.add_pool("192.0.2.7", Scheme::Public).unwrap();
     let all = world.state.set_pools(pools.pools);
-    assert_eq!(kept(world.state.decide(&all[0]).as_ref()), "192.0.2.7/VIP");
+    assert_eq!(kept(world.decide(&all[0]).as_ref()), "192.0.2.7/VIP");
 }
 
 #[test]
@@ -217,7 +224,7 @@ fn who_has_an_address_comes_before_who_wants_one() {
         world.state.put(Key::new("default", name), Some(Arc::new(service)));
     }
     let order = world.state.claim();
-    let answers: Vec<String> = order.iter().map(|key| kept(world.state.decide(key).as_ref())).collect();
+    let answers: Vec<String> = order.iter().map(|key| kept(world.decide(key).as_ref())).collect();
     assert_eq!(answers, ["same", "192.0.2.2/VIP"]);
 }
 
@@ -229,7 +236,7 @@ fn a_node_that_comes_with_an_address_takes_it() {
         serde_json::from_value(json!({"status": {"addresses": [{"type": "InternalIP", "address": "192.0.2.1"}]}})).unwrap();
     let concerned = world.state.put_node("n1", Some(&node));
     assert_eq!(concerned.len(), 1);
-    assert_eq!(kept(world.state.decide(&concerned[0]).as_ref()), "192.0.2.2/VIP");
+    assert_eq!(kept(world.decide(&concerned[0]).as_ref()), "192.0.2.2/VIP");
     world.one("more", &json!({}));
     assert_eq!(world.state.put_node("n1", None).len(), 1, "who waits is looked at when it goes");
 }
@@ -258,8 +265,8 @@ fn names_of_certificates_and_buckets_must_be_known() {
         let said = task.before.iter().map(|note| note.message.as_str()).collect::<String>();
         assert!(said.contains(expected), "{pairs:?}: {said}");
     };
-    check(&[("ssl-cert", "arn:aws:acm:us-east-1:123456789012:certificate/1")], "want the name of a Secret");
-    check(&[("ssl-cert", "web-tls")], "Ensuring");
+    check(&[("ssl-cert", "arn:aws:acm:us-east-1:123456789012:certificate/1")], "neither in the configuration nor a Secret");
+    check(&[("ssl-cert", "web-tls")], "ssl-cert: \"web-tls\" is not accepted: it is neither");
     let log = [("access-log-enabled", "true"), ("access-log-s3-bucket-name", "logs")];
     check(&log, "want one of buckets in --balancer-config, which has none");
 }
