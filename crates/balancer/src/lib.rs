@@ -16,6 +16,7 @@ pub mod log;
 pub mod metallb;
 pub mod pools;
 pub mod provision;
+pub mod run;
 pub mod serving;
 pub mod spec;
 pub mod tls;
