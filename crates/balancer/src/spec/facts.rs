@@ -70,7 +70,11 @@ impl Spec {
         let policy = if self.local { "endpoints of the Node that answers" } else { "endpoints of all Nodes" };
         facts.push(fact("Traffic policy", policy, "spec.externalTrafficPolicy"));
         if let Some(affinity) = self.affinity {
-            facts.push(fact("Session affinity", format!("by client address, {}", words(affinity)), "spec.sessionAffinity"));
+            facts.push(fact(
+                "Session affinity",
+                format!("by client address, {}", words(affinity)),
+                "spec.sessionAffinity",
+            ));
         }
         match self.path {
             Path::Kernel => {}
@@ -104,7 +108,8 @@ impl Spec {
         let ranges = self.client_ranges().into_iter().map(|range| range.to_string());
         let groups = self.sources.groups.iter().map(|group| format!("group {group}"));
         let sources: Vec<_> = ranges.chain(groups).collect();
-        let field = if service.spec.load_balancer_source_ranges.is_empty() { "" } else { "spec.loadBalancerSourceRanges" };
+        let field =
+            if service.spec.load_balancer_source_ranges.is_empty() { "" } else { "spec.loadBalancerSourceRanges" };
         let range = if field.is_empty() { names::SOURCE_RANGES } else { "" };
         let said = why(service, &[range, names::GROUPS, names::EXTRA_GROUPS]);
         let why = match (field, said.as_str()) {

@@ -44,7 +44,13 @@ pub(super) fn listeners(service: &Service, asked: &Asked, refusals: &mut Vec<Ref
     Listening { listeners, notes }
 }
 
-fn listener(port: &ServicePort, number: u16, asked: &Asked, backend: Option<Backend>, notes: &mut Vec<Note>) -> Listener {
+fn listener(
+    port: &ServicePort,
+    number: u16,
+    asked: &Asked,
+    backend: Option<Backend>,
+    notes: &mut Vec<Note>,
+) -> Listener {
     let tcp = port.protocol == Protocol::Tcp;
     let Behind { speaks, reencrypt } = if tcp { behind(port, number, asked, backend, notes) } else { Behind::BYTES };
     let tls = asked.certificate.as_ref().filter(|_| tcp && has_tls(port, asked));

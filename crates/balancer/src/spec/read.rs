@@ -10,7 +10,9 @@ use ipnet::IpNet;
 
 use super::listeners::{Listening, listeners};
 use super::table::{Asked, Backend, CheckPort, CheckProtocol, Layer, TABLE};
-use super::{AccessLog, Check, How, Kind, Listener, Need, Note, Options, Path, Refusal, Scheme, Sources, Spec, names, value};
+use super::{
+    AccessLog, Check, How, Kind, Listener, Need, Note, Options, Path, Refusal, Scheme, Sources, Spec, names, value,
+};
 
 /// What the documents, or AWS, say holds when nothing is said.
 const IDLE: Duration = Duration::from_secs(60);
@@ -184,7 +186,11 @@ fn access_log(service: &Service, asked: &Asked, refusals: &mut Vec<Refusal>) -> 
     let Some(bucket) = asked.bucket.clone() else {
         // A name that cannot be one has been refused already.
         if says(service, names::ACCESS_LOG_BUCKET).is_none() {
-            refusals.push(Refusal::new(names::ACCESS_LOG_BUCKET, "", "the name of a bucket, since access logs are enabled"));
+            refusals.push(Refusal::new(
+                names::ACCESS_LOG_BUCKET,
+                "",
+                "the name of a bucket, since access logs are enabled",
+            ));
         }
         return None;
     };
@@ -237,7 +243,9 @@ fn protocols(service: &Service, options: &Options, needs: &[Need], refusals: &mu
 
 fn more_notes(service: &Service, asked: &Asked, listeners: &[Listener], notes: &mut Vec<Note>) {
     let tls = listeners.iter().any(|listener| listener.tls.is_some());
-    if let Some((policy, without)) = asked.policy.filter(|_| tls).and_then(|policy| Some((policy.name, policy.without()?))) {
+    if let Some((policy, without)) =
+        asked.policy.filter(|_| tls).and_then(|policy| Some((policy.name, policy.without()?)))
+    {
         notes.push(Note::Policy { policy, without });
     }
     let http = listeners.iter().any(|listener| listener.speaks != super::Speaks::Bytes);

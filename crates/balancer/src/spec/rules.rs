@@ -69,7 +69,13 @@ impl Spec {
         if !health.is_empty() {
             let carries = Carries::Ports(Protocol::Tcp, health);
             let description = describe(Purpose::Health);
-            rules.push(Rule { purpose: Purpose::Health, carries, ranges: vpc.to_vec(), groups: Vec::new(), description });
+            rules.push(Rule {
+                purpose: Purpose::Health,
+                carries,
+                ranges: vpc.to_vec(),
+                groups: Vec::new(),
+                description,
+            });
         }
         let from = |purpose, carries, ranges| Rule {
             purpose,

@@ -143,15 +143,16 @@ pub(super) static TABLE: &[Annotation] = &[
         let id = text.strip_prefix("subnet-")?;
         internal(asked, (!id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric())).then_some(true))
     }),
-    row(names::TYPE, "nlb; nlb-ip and external leave a Service to another controller: that is what spec.loadBalancerClass is for", |text, asked| {
-        put(&mut asked.kind, (text == "nlb").then_some(Kind::Network))
-    }),
+    row(
+        names::TYPE,
+        "nlb; nlb-ip and external leave a Service to another controller: that is what spec.loadBalancerClass is for",
+        |text, asked| put(&mut asked.kind, (text == "nlb").then_some(Kind::Network)),
+    ),
     row(names::SSL_CERT, "the ARN or name of a certificate, or several between commas", |text, asked| {
         put(&mut asked.certificate, list(text).map(|names| names.join(",")))
     }),
     row(names::BACKEND_PROTOCOL, "http, https, ssl or tcp", |text, asked| {
-        let words =
-            [("http", Backend::Http), ("https", Backend::Https), ("ssl", Backend::Ssl), ("tcp", Backend::Tcp)];
+        let words = [("http", Backend::Http), ("https", Backend::Https), ("ssl", Backend::Ssl), ("tcp", Backend::Tcp)];
         put(&mut asked.backend, word(&text.to_ascii_lowercase(), &words))
     }),
     row(names::SSL_PORTS, "numbers or names of ports between commas, or *", |text, asked| {
@@ -236,8 +237,12 @@ pub(super) static TABLE: &[Annotation] = &[
         ];
         put(&mut asked.choice, word(text, &words))
     }),
-    row(names::AGE, "a number of seconds from 1 to 604800", |text, asked| put(&mut asked.age, seconds(text, 1..=604_800))),
-    row(names::LAYER, "4 or 7", |text, asked| put(&mut asked.layer, word(text, &[("4", Layer::Four), ("7", Layer::Seven)]))),
+    row(names::AGE, "a number of seconds from 1 to 604800", |text, asked| {
+        put(&mut asked.age, seconds(text, 1..=604_800))
+    }),
+    row(names::LAYER, "4 or 7", |text, asked| {
+        put(&mut asked.layer, word(text, &[("4", Layer::Four), ("7", Layer::Seven)]))
+    }),
 ];
 
 fn put<T>(place: &mut Option<T>, value: Option<T>) -> Option<()> {
