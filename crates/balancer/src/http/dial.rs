@@ -1,0 +1,65 @@
+//! A connection to a backend: one that waits, or a new one.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::buffer::{Buffers, Inlet};
+use super::pool::Pool;
+use super::refusal::Refusal;
+use super::stream::Stream;
+use crate::tls::ClientTls;
+
+/// What all HTTP connections of a thread share.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    pub(crate) buffers: Buffers,
+    pub(crate) pool: Rc<Pool>,
+}
+
+/// A connection to a backend, with what was read from it.
+#[derive(Debug)]
+pub(crate) struct Backend {
+    pub(crate) stream: Stream,
+    pub(crate) inlet: Inlet,
+    /// It was used before: that it is closed says nothing of the backend.
+    pub(crate) reused: bool,
+}
+
+impl Backend {
+    pub(crate) fn reused(stream: Stream) -> Backend {
+        Backend { stream, inlet: Inlet::default(), reused: true }
+    }
+
+    pub(crate) fn new(stream: Stream) -> Backend {
+        Backend { stream, inlet: Inlet::default(), reused: false }
+    }
+}
+
+/// A new connection.
+pub(crate) async fn connect(to: SocketAddr, tls: Option<&Arc<ClientTls>>, most: Duration) -> Result<Stream, Refusal> {
+    let connecting = async {
+        let stream = TcpStream::connect(to).await?;
+        // What is written is complete: waiting for more would only delay it.
+        stream.set_nodelay(true)?;
+        match tls {
+            None => Ok(Stream::Plain(stream)),
+            Some(tls) => encrypt(tls, to, stream).await,
+        }
+    };
+    match timeout(most, connecting).await {
+        Ok(Ok(stream)) => Ok(stream),
+        Ok(Err(_)) => Err(Refusal::UNREACHABLE),
+        Err(_) => Err(Refusal::LATE),
+    }
+}
+
+async fn encrypt(tls: &ClientTls, to: SocketAddr, stream: TcpStream) -> std::io::Result<Stream> {
+    let connector = tokio_rustls::TlsConnector::from(tls.config.clone());
+    let stream = connector.connect(to.ip().into(), stream).await?;
+    Ok(Stream::Tls(Box::new(stream)))
+}
