@@ -8,6 +8,7 @@
 //! What may be passed on is decided by `request`, `response`, `target`, `chunks` and `forwarded`, which know no sockets; how bytes
 //! move is in `pump`, `buffer` and `tunnel`.
 
+mod attempts;
 mod buffer;
 pub mod chunks;
 pub mod context;
@@ -34,10 +35,11 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use self::buffer::Inlet;
-use self::context::{Context, TlsFacts};
+use self::context::Context;
 use self::dial::Shared;
 use self::forwarded::Forwarded;
 use crate::serving::{Current, Ends};
+use crate::tls::TlsFacts;
 
 /// How long a backend may take to accept a connection.
 const CONNECT: Duration = Duration::from_secs(5);

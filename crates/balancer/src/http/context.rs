@@ -47,6 +47,8 @@ pub struct Counters {
     /// .
     pub dial_failures: Counter,
     /// .
+    pub no_backend: Counter,
+    /// .
     pub retries: Counter,
 }
 
@@ -62,15 +64,4 @@ impl Counter {
 impl Counters {
     /// .
     pub fn answered(&self, _: u16) {}
-}
-
-/// What was agreed on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TlsFacts {
-    /// By OpenSSL's name, as access logs have it: `ECDHE-RSA-AES128-GCM-SHA256`.
-    pub suite: &'static str,
-    /// `TLSv1.2` or `TLSv1.3`.
-    pub version: &'static str,
-    /// `h2` or `http/1.1`, if the client chose.
-    pub alpn: Option<&'static str>,
 }

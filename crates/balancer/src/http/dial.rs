@@ -47,8 +47,8 @@ pub(crate) async fn connect(to: SocketAddr, tls: Option<&Arc<ClientTls>>, most: 
         // What is written is complete: waiting for more would only delay it.
         stream.set_nodelay(true)?;
         match tls {
-            None => Ok(Stream::Plain(stream)),
-            Some(tls) => encrypt(tls, to, stream).await,
+            None => Ok::<_, std::io::Error>(Stream::Plain(stream)),
+            Some(tls) => Ok(Stream::Tls(Box::new(tls.connect(stream, to.ip()).await?))),
         }
     };
     match timeout(most, connecting).await {
@@ -56,10 +56,4 @@ pub(crate) async fn connect(to: SocketAddr, tls: Option<&Arc<ClientTls>>, most: 
         Ok(Err(_)) => Err(Refusal::UNREACHABLE),
         Err(_) => Err(Refusal::LATE),
     }
-}
-
-async fn encrypt(tls: &ClientTls, to: SocketAddr, stream: TcpStream) -> std::io::Result<Stream> {
-    let connector = tokio_rustls::TlsConnector::from(tls.config.clone());
-    let stream = connector.connect(to.ip().into(), stream).await?;
-    Ok(Stream::Tls(Box::new(stream)))
 }

@@ -20,6 +20,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::time::Instant;
 
 use super::Connection;
+use super::attempts::Failure;
 use super::buffer::{Inlet, Size};
 use super::dial::Shared;
 use super::head;
@@ -163,6 +164,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
         }
     }
 
+    /// Whether the connection may go on after a request that leaves it in order.
+    fn goes_on(&self, serving: &Serving) -> bool {
+        let aged = serving.spec.age.is_some_and(|age| self.born.elapsed() >= age);
+        !aged && !self.connection.context.is_draining()
+    }
+
+    /// Writes something to the client.
+    async fn say(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        let saying = async {
+            self.stream.write_all(bytes).await?;
+            self.stream.flush().await
+        };
+        match tokio::time::timeout(self.idle, saying).await {
+            Ok(Ok(())) => Ok(()),
+            _ => Err(Failure::Client),
+        }
+    }
+
     /// Answers a request ourselves; whether the connection can go on.
     async fn refuse(
         &mut self,
@@ -173,13 +192,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
     ) -> bool {
         let head_only = request.is_some_and(|request| request.method == Method::Head);
         let goes_on = request.is_some_and(|request| request.keep && request.body == head::Framing::Empty && !request.old);
-        let goes_on = goes_on && !self.connection.context.is_draining();
+        let goes_on = goes_on && self.goes_on(serving);
         let answer = refusal.answer(head_only, goes_on);
-        let written = tokio::time::timeout(PARTING, async {
-            self.stream.write_all(&answer).await?;
-            self.stream.flush().await
-        });
-        let written = matches!(written.await, Ok(Ok(())));
+        let written = self.say(&answer).await.is_ok();
         self.connection.context.counters().answered(refusal.status);
         if let Some(record) = record {
             record.refused(refusal.status, answer.len() as u64, serving);

@@ -6,7 +6,8 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio_rustls::client::TlsStream;
+
+use crate::tls;
 
 /// A connection to a backend.
 #[derive(Debug)]
@@ -14,7 +15,7 @@ pub(crate) enum Stream {
     /// As it is.
     Plain(TcpStream),
     /// Re-encrypted.
-    Tls(Box<TlsStream<TcpStream>>),
+    Tls(Box<tls::Stream<TcpStream>>),
 }
 
 impl Stream {
@@ -22,7 +23,7 @@ impl Stream {
     pub(crate) fn socket(&self) -> &TcpStream {
         match self {
             Stream::Plain(stream) => stream,
-            Stream::Tls(stream) => stream.get_ref().0,
+            Stream::Tls(stream) => stream.get_ref(),
         }
     }
 }
