@@ -11,8 +11,8 @@
 mod attempts;
 mod buffer;
 pub mod chunks;
-pub mod context;
 mod dial;
+mod downgrade;
 pub mod forwarded;
 mod h1;
 pub mod head;
@@ -30,19 +30,15 @@ mod tunnel;
 mod watch;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use self::buffer::Inlet;
-use self::context::Context;
 use self::dial::Shared;
 use self::forwarded::Forwarded;
+use crate::engine::Context;
 use crate::serving::{Current, Ends};
 use crate::tls::TlsFacts;
-
-/// How long a backend may take to accept a connection.
-const CONNECT: Duration = Duration::from_secs(5);
 
 /// What is known of a client's connection.
 #[derive(Debug, Clone)]

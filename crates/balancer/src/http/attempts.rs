@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::dial::{self, Backend, Shared};
 use super::refusal::Refusal;
-use super::{CONNECT, Connection};
+use super::Connection;
 use crate::backends::Chosen;
 use crate::serving::Serving;
 
@@ -80,7 +80,7 @@ impl Attempts {
             {
                 return Ok((chosen, Backend::reused(stream)));
             }
-            match dial::connect(to, tls, CONNECT).await {
+            match dial::connect(to, tls, connection.context.thread().options().connect).await {
                 Ok(stream) => return Ok((chosen, Backend::new(stream))),
                 Err(refusal) => self.unreachable(&chosen, connection, refusal)?,
             }

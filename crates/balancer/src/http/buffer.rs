@@ -6,12 +6,15 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use fairlead_kernel::relay::Pipe;
 use tokio::io::{AsyncRead, ReadBuf};
 
 /// Heads and small bodies.
 const SMALL: usize = 16 << 10;
 /// Large bodies and the longest heads.
 const LARGE: usize = super::head::LONGEST;
+/// How many empty pipes are kept for later.
+const PIPES: usize = 16;
 /// How many of each are kept for later.
 const KEPT: [usize; 2] = [256, 64];
 
@@ -28,6 +31,7 @@ pub(crate) struct Buffer {
 pub(crate) struct Buffers {
     free: [RefCell<Vec<Box<[u8]>>>; 2],
     heads: RefCell<Vec<Vec<u8>>>,
+    pipes: RefCell<Vec<Pipe>>,
 }
 
 /// How large a buffer is wanted.
@@ -54,6 +58,19 @@ impl Buffers {
         let mut stock = self.free[index].borrow_mut();
         if stock.len() < KEPT[index] {
             stock.push(buffer.bytes);
+        }
+    }
+
+    /// An empty pipe; `None`: the process may not have more.
+    pub(crate) fn pipe(&self) -> Option<Pipe> {
+        self.pipes.borrow_mut().pop().or_else(|| Pipe::new().ok())
+    }
+
+    /// Takes it back, if it is empty.
+    pub(crate) fn give_pipe(&self, pipe: Pipe) {
+        let mut pipes = self.pipes.borrow_mut();
+        if pipe.held() == 0 && pipes.len() < PIPES {
+            pipes.push(pipe);
         }
     }
 

@@ -5,13 +5,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::buffer::{Buffers, Inlet};
 use super::pool::Pool;
 use super::refusal::Refusal;
 use super::stream::Stream;
+use crate::tcp;
 use crate::tls::ClientTls;
 
 /// What all HTTP connections of a thread share.
@@ -43,9 +43,7 @@ impl Backend {
 /// A new connection.
 pub(crate) async fn connect(to: SocketAddr, tls: Option<&Arc<ClientTls>>, most: Duration) -> Result<Stream, Refusal> {
     let connecting = async {
-        let stream = TcpStream::connect(to).await?;
-        // What is written is complete: waiting for more would only delay it.
-        stream.set_nodelay(true)?;
+        let stream = tcp::dial::connect(to, most).await?;
         match tls {
             None => Ok::<_, std::io::Error>(Stream::Plain(stream)),
             Some(tls) => Ok(Stream::Tls(Box::new(tls.connect(stream, to.ip()).await?))),
@@ -53,7 +51,7 @@ pub(crate) async fn connect(to: SocketAddr, tls: Option<&Arc<ClientTls>>, most: 
     };
     match timeout(most, connecting).await {
         Ok(Ok(stream)) => Ok(stream),
-        Ok(Err(_)) => Err(Refusal::UNREACHABLE),
-        Err(_) => Err(Refusal::LATE),
+        Ok(Err(error)) if error.kind() != std::io::ErrorKind::TimedOut => Err(Refusal::UNREACHABLE),
+        _ => Err(Refusal::LATE),
     }
 }

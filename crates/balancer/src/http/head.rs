@@ -128,7 +128,7 @@ impl Survey {
     }
 
     /// Whether `Connection` names this field, and may.
-    fn names(&self, fields: &[Header<'_>], index: usize) -> bool {
+    pub(crate) fn names(&self, fields: &[Header<'_>], index: usize) -> bool {
         let name = fields[index].name.as_bytes();
         self.named
             && self.kinds[index].may_be_named()

@@ -80,7 +80,7 @@ impl Pump {
 
     /// Whether nothing of it was taken from the client: it can be sent to somebody else.
     pub(crate) fn untouched(&self) -> bool {
-        self.moved == 0 && self.verified == 0 && !self.splice.begun()
+        self.moved == 0 && self.verified == 0 && !self.splice.holds()
     }
 
     /// From its head again.
@@ -115,7 +115,7 @@ impl Pump {
                 return Pin::new(to).poll_flush(context).map_err(|_| Broken::To);
             }
             if let Left::Length(left) = &mut self.left
-                && let Some(polled) = self.splice.poll(context, (from, to), left, &mut self.moved)
+                && let Some(polled) = self.splice.poll(context, (from, to), (left, &mut self.moved), buffers)
             {
                 ready!(polled)?;
                 continue;
@@ -131,7 +131,8 @@ impl Pump {
 
     fn done(&self) -> bool {
         match &self.left {
-            Left::Nothing | Left::Length(0) => true,
+            Left::Nothing => true,
+            Left::Length(0) => !self.splice.holds(),
             Left::Chunked(chunks) | Left::Unchunked(chunks) => chunks.done(),
             Left::Length(_) | Left::End => false,
         }

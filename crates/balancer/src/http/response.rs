@@ -30,6 +30,23 @@ impl Response {
     pub fn interim(&self) -> bool {
         self.status < 200 && self.status != 101
     }
+
+    /// What a head says that was parsed and looked over.
+    pub(crate) fn of(
+        request: &Request,
+        parsed: &httparse::Response<'_, '_>,
+        length: usize,
+        survey: &Survey,
+    ) -> Result<Response, Unreadable> {
+        let (status, old) = (parsed.code.ok_or(Unreadable)?, parsed.version != Some(1));
+        if status < 100 || (old && survey.chunked) {
+            return Err(Unreadable);
+        }
+        let tunnel = tunnels(request, status)?;
+        let body = body(request, status, survey, tunnel);
+        let keep = !survey.close && (!old || survey.keep_alive) && !matches!(body, Framing::End) && !tunnel;
+        Ok(Response { length, status, body, keep, tunnel })
+    }
 }
 
 /// Reads an answer to a request; `None`: its head is not all there. The head for the client is written to `out`, without the
@@ -42,15 +59,10 @@ pub fn read(bytes: &[u8], request: &Request, out: &mut Vec<u8>) -> Result<Option
         Ok(httparse::Status::Partial) if bytes.len() < head::LONGEST => return Ok(None),
         _ => return Err(Unreadable),
     };
-    let (status, old) = (parsed.code.ok_or(Unreadable)?, parsed.version != Some(1));
     let (bytes, fields) = (&bytes[..length], &*parsed.headers);
     let survey = Survey::of(bytes, fields).map_err(|_| Unreadable)?;
-    if status < 100 || (old && survey.chunked) {
-        return Err(Unreadable);
-    }
-    let tunnel = tunnels(request, status)?;
-    let body = body(request, status, &survey, tunnel);
-    let keep = !survey.close && (!old || survey.keep_alive) && !matches!(body, Framing::End) && !tunnel;
+    let response = Response::of(request, &parsed, length, &survey)?;
+    let Response { status, tunnel, .. } = response;
     first_line(status, parsed.reason, out);
     let dechunked = request.old && survey.chunked;
     let kept = |name| match name {
@@ -64,10 +76,10 @@ pub fn read(bytes: &[u8], request: &Request, out: &mut Vec<u8>) -> Result<Option
         let protocol = fields.iter().find(|field| field.name.eq_ignore_ascii_case("upgrade"));
         line(out, "Upgrade", protocol.ok_or(Unreadable)?.value);
     }
-    Ok(Some(Response { length, status, body, keep, tunnel }))
+    Ok(Some(response))
 }
 
-/// What an answer is that will not be passed on in HTTP/1, but read.
+/// Whether bytes follow that have no meaning to us: only if that was asked for.
 fn tunnels(request: &Request, status: u16) -> Result<bool, Unreadable> {
     match (status, request.method) {
         (101, _) if request.upgrade => Ok(true),

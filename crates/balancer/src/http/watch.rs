@@ -1,52 +1,33 @@
-//! How long may something take? One timer a connection, set seldom: most waits end long before their time, and moving a timer
-//! costs more than reading a clock.
+//! How long may something take? Work on a connection, and the one deadline it has.
 
 use std::future::poll_fn;
-use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::time::{Instant, Sleep, sleep_until};
+use crate::engine::deadline::Deadline;
 
-/// The timer of a connection.
+/// The time a connection has.
 #[derive(Debug)]
-pub(crate) struct Watch {
-    sleep: Pin<Box<Sleep>>,
-    /// When the timer fires: never after a deadline, often before.
-    armed: Instant,
-    deadline: Instant,
-}
+pub(crate) struct Watch(Deadline);
 
 /// It took too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TimedOut;
 
 impl Watch {
-    /// A timer for waits of about so long.
+    /// For waits of about so long.
     pub(crate) fn new(usual: Duration) -> Watch {
-        let armed = Instant::now() + usual;
-        Watch { sleep: Box::pin(sleep_until(armed)), armed, deadline: armed }
+        Watch(Deadline::after(usual))
     }
 
     /// What follows has so much time.
     pub(crate) fn start(&mut self, limit: Duration) {
-        self.deadline = Instant::now() + limit;
+        self.0.put_off(limit);
     }
 
-    /// Waits, until the deadline at most.
+    /// Waits, until the time is over.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<TimedOut> {
-        if self.deadline < self.armed {
-            self.armed = self.deadline;
-            self.sleep.as_mut().reset(self.deadline);
-        }
-        while self.sleep.as_mut().poll(context).is_ready() {
-            if Instant::now() >= self.deadline {
-                return Poll::Ready(TimedOut);
-            }
-            self.armed = self.deadline;
-            self.sleep.as_mut().reset(self.deadline);
-        }
-        Poll::Pending
+        self.0.poll(context).map(|()| TimedOut)
     }
 
     /// Does something within so much time. The work may start the time anew.
