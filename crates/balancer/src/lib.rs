@@ -12,11 +12,16 @@
 
 pub mod backends;
 pub mod config;
+pub mod engine;
+pub mod health;
+pub mod http;
 pub mod log;
 pub mod metallb;
 pub mod pools;
 pub mod provision;
+pub mod proxy_header;
 pub mod run;
 pub mod serving;
 pub mod spec;
+pub mod tcp;
 pub mod tls;
