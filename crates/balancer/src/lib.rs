@@ -12,6 +12,7 @@
 
 pub mod backends;
 pub mod log;
+pub mod owner;
 pub mod serving;
 pub mod spec;
 pub mod tls;
