@@ -11,6 +11,7 @@
 //! understood or changed on its way is carried by threads of this process (`ipMode: Proxy`).
 
 pub mod backends;
+pub mod guard;
 pub mod log;
 pub mod owner;
 pub mod serving;
