@@ -13,10 +13,12 @@
 pub mod backends;
 pub mod config;
 pub mod engine;
+pub mod guard;
 pub mod health;
 pub mod http;
 pub mod log;
 pub mod metallb;
+pub mod owner;
 pub mod pools;
 pub mod provision;
 pub mod proxy_header;
