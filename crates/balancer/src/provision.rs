@@ -19,7 +19,7 @@ use std::time::Duration;
 use fairlead_api::kinds;
 use fairlead_api::source::Key;
 use fairlead_api::view::{Node, Service};
-use fairlead_cluster::{Changes, Cluster, Mirror, Recorder, Reference, Selection, Watched};
+use fairlead_cluster::{Changes, Cluster, Mirror, Recorder, Reference, Selection, Severity, Watched};
 use futures_util::FutureExt;
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -174,7 +174,10 @@ impl Controller {
 
     fn tell(&self, task: &Task, notes: &[Note]) {
         for note in notes {
-            tracing::info!(service = %task.key, reason = note.reason, "{}", note.message);
+            match note.severity {
+                Severity::Normal => tracing::debug!(service = %task.key, reason = note.reason, "{}", note.message),
+                Severity::Warning => tracing::warn!(service = %task.key, reason = note.reason, "{}", note.message),
+            }
             self.recorder.record(Reference::of(&*task.service), note.severity, note.reason, note.message.as_str());
         }
     }

@@ -6,8 +6,13 @@
 //!                                       Services, slices, Nodes, Secrets --> node --> engine, announce
 //! ```
 
+mod balancer;
+mod members;
+mod node;
+pub mod page;
+
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use fairlead_cluster::{Cluster, leader};
 use jiff::Timestamp;
@@ -61,8 +66,20 @@ impl Settings {
 
 /// Runs load balancers until told to stop.
 pub async fn run(cluster: Cluster, settings: Settings, stop: CancellationToken) {
-    let released: Released = Arc::new(|_| true);
-    provisioning(&cluster, &settings, released, stop).await;
+    let (here, page) = (node::Here::default(), page::Page::new(&settings.node));
+    let served = here.clone();
+    let released: Released =
+        Arc::new(move |key| !served.read().unwrap_or_else(PoisonError::into_inner).contains(key));
+    let shown = async {
+        if let Some(address) = settings.page {
+            page::serve(page.clone(), address, stop.clone()).await;
+        }
+    };
+    tokio::join!(
+        provisioning(&cluster, &settings, released, stop.clone()),
+        node::run(cluster.clone(), &settings, here, page.clone(), stop.clone()),
+        shown,
+    );
 }
 
 /// Gives out addresses, if that is ours to do.
