@@ -144,6 +144,13 @@ impl Slice {
         self.members = self.origins.iter().map(|origin| from.member(origin)).collect();
     }
 
+    /// The Node and the zone of the endpoint with that address, if it has it.
+    pub(crate) fn place(&self, ip: IpAddr) -> Option<(Option<Arc<str>>, Option<Arc<str>>)> {
+        let found = self.origins.binary_search_by_key(&ip, |origin| origin.endpoint.ip).ok()?;
+        let origin = &self.origins[found];
+        Some((origin.node.clone(), origin.zone.clone()))
+    }
+
     /// The number of the port of that name and protocol.
     pub(crate) fn port(&self, name: &str, protocol: Protocol) -> Option<u16> {
         self.ports.iter().find(|port| *port.name == *name && port.protocol == protocol).map(|port| port.number)
