@@ -134,10 +134,16 @@ impl Said<'_> {
             config: Arc::new(config),
             class: if class.is_empty() { CLASS.to_owned() } else { class.to_owned() },
             provisioning,
-            sctp: std::path::Path::new("/proc/net/sctp").exists(),
+            sctp: has_sctp(),
             page: page(self.page)?,
         })
     }
+}
+
+/// Whether the kernel has SCTP. Who asks for a socket makes it load the module, where there is one.
+fn has_sctp() -> bool {
+    const SCTP: i32 = 132;
+    socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, Some(socket2::Protocol::from(SCTP))).is_ok()
 }
 
 /// An empty text switches it off.
