@@ -1,7 +1,7 @@
 //! A network namespace of its own with an engine in it, backends that are threads, and clients.
 
 use std::io::{Read, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -153,7 +153,9 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(at: &str, work: impl Fn(TcpStream) + Send + Sync + 'static) -> Server {
-        let listener = TcpListener::bind(at).unwrap();
+        // Room for many that wait, however slow this machine is at the moment.
+        let listener = fairlead_kernel::relay::listen(at.parse().unwrap()).unwrap();
+        listener.set_nonblocking(false).unwrap();
         let (at, work) = (listener.local_addr().unwrap(), Arc::new(work));
         let (connections, stop) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
         let (counted, stopped) = (connections.clone(), stop.clone());
