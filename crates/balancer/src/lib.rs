@@ -11,7 +11,12 @@
 //! understood or changed on its way is carried by threads of this process (`ipMode: Proxy`).
 
 pub mod backends;
+pub mod engine;
+pub mod health;
+pub mod http;
 pub mod log;
+pub mod proxy_header;
 pub mod serving;
 pub mod spec;
+pub mod tcp;
 pub mod tls;

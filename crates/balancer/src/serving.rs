@@ -28,6 +28,8 @@ pub struct Serving {
     pub reencrypt: Option<Arc<ClientTls>>,
     /// Where its access log goes.
     pub log: Option<Log>,
+    /// Who may use it: `loadBalancerSourceRanges` and the ranges of the groups it names together. `None`: everybody.
+    pub sources: Option<Arc<[ipnet::IpNet]>>,
     /// Whose word on a client's address is taken: PROXY headers are read from these, and `X-Forwarded-For` of these is kept.
     pub trusted: Arc<[ipnet::IpNet]>,
 }

@@ -11,7 +11,7 @@ mod stream;
 pub use datagram::{Datagrams, bind_datagram, connect_datagram};
 pub use pipe::Pipe;
 pub use poll::{Events, Poller, Ready, Waker};
-pub use stream::{accept, connect, listen, reset};
+pub use stream::{accept, connect, listen, listen_beside, reset};
 
 use std::io;
 

@@ -1,7 +1,6 @@
 //! Pipes through which bytes pass from socket to socket without being copied into this process.
 
 use std::io::{self, PipeReader, PipeWriter};
-use std::net::TcpStream;
 use std::os::fd::AsFd;
 
 use crate::sys::relay as sys;
@@ -32,14 +31,14 @@ impl Pipe {
     }
 
     /// Takes what a connection has, up to so much; 0: it has ended. Only an empty pipe surely has room.
-    pub fn fill(&mut self, from: &TcpStream, most: usize) -> io::Result<usize> {
+    pub fn fill(&mut self, from: &impl AsFd, most: usize) -> io::Result<usize> {
         let moved = sys::splice(from.as_fd(), self.writer.as_fd(), most)?;
         self.held += moved;
         Ok(moved)
     }
 
     /// Gives a connection as much of what is in it as that takes.
-    pub fn drain(&mut self, to: &TcpStream) -> io::Result<usize> {
+    pub fn drain(&mut self, to: &impl AsFd) -> io::Result<usize> {
         let moved = sys::splice(self.reader.as_fd(), to.as_fd(), self.held)?;
         self.held -= moved.min(self.held);
         Ok(moved)

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use crate::sys;
 use crate::sys::relay as calls;
@@ -13,7 +13,23 @@ const BACKLOG: i32 = 4096;
 /// Listens. With port 0 the kernel chooses one. What is accepted sends at once what is written to it, and asks now and then
 /// whether the client is still there.
 pub fn listen(at: SocketAddr) -> io::Result<TcpListener> {
+    begin(at, calls::socket(at, libc::SOCK_STREAM)?)
+}
+
+/// The same at an address that this machine may have only later, and beside others of this user who listen there alike: each
+/// gets a share of the connections. What waits to be accepted when one is closed is lost, so it accepts what there is first.
+pub fn listen_beside(at: SocketAddr) -> io::Result<TcpListener> {
     let socket = calls::socket(at, libc::SOCK_STREAM)?;
+    let (level, name) = match at.is_ipv4() {
+        true => (libc::IPPROTO_IP, libc::IP_FREEBIND),
+        false => (libc::IPPROTO_IPV6, libc::IPV6_FREEBIND),
+    };
+    sys::set_option(socket.as_fd(), level, name, 1)?;
+    sys::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
+    begin(at, socket)
+}
+
+fn begin(at: SocketAddr, socket: OwnedFd) -> io::Result<TcpListener> {
     sys::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
     if at.is_ipv6() {
         sys::set_option(socket.as_fd(), libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)?;

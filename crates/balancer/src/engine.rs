@@ -1,0 +1,269 @@
+//! Who listens, on which threads, and how is that changed while connections come? A [`Serving`] a listener in, sockets out.
+//!
+//! ```text
+//! serve(key, Serving) --> sockets of each address, one a thread (SO_REUSEPORT) --> thread 0: accept --> opening --> tcp | http
+//!                    \--> Current, which every thread reads                   \--> thread 1: ...
+//! ```
+//! A connection stays on the thread that accepted it, so nothing it does needs a lock. A change leaves alone what it does not
+//! concern: sockets of addresses that stay are never closed, and a socket that goes accepts first what waits in it.
+
+mod accepting;
+pub mod context;
+pub mod counters;
+pub mod deadline;
+mod listener;
+mod opening;
+pub(crate) mod secure;
+mod thread;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use fairlead_api::source::Key;
+use fairlead_api::view::Protocol;
+use fairlead_kernel::relay;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::Instant;
+
+use crate::backends::{BackendStatus, Rules};
+use crate::health::Checks;
+use crate::serving::{Current, Serving};
+pub use context::Context;
+use counters::Totals;
+use listener::Shared;
+use thread::Command;
+
+/// How an engine is to be.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// How many threads carry bytes.
+    pub threads: usize,
+    /// How many connections of clients there may be at once. More wait until they are accepted.
+    pub connections: usize,
+    /// How many of them one listener may have.
+    pub listener_connections: usize,
+    /// How long a client may take for what has to come first: its PROXY header and the TLS handshake.
+    pub opening: Duration,
+    /// How long a backend may take to accept a connection.
+    pub connect: Duration,
+    /// The zone this Node is in, for load balancers that do not cross zones.
+    pub zone: Option<String>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            connections: 200_000,
+            listener_connections: 100_000,
+            opening: Duration::from_secs(10),
+            connect: Duration::from_secs(5),
+            zone: None,
+        }
+    }
+}
+
+/// Which listener: a port of a Service.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ListenerKey {
+    /// The Service.
+    pub service: Arc<Key>,
+    /// Its port.
+    pub port: u16,
+    /// The port's protocol.
+    pub protocol: Protocol,
+}
+
+/// Where a listener could not listen. At its other addresses it does.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", told(.failed))]
+pub struct ListenError {
+    /// Which addresses, and why.
+    pub failed: Vec<(SocketAddr, io::Error)>,
+}
+
+fn told(failed: &[(SocketAddr, io::Error)]) -> String {
+    let each: Vec<String> = failed.iter().map(|(at, why)| format!("listening at {at}: {why}")).collect();
+    each.join("; ")
+}
+
+/// How a listener does.
+#[derive(Debug, Clone)]
+pub struct ListenerStatus {
+    /// Which one.
+    pub key: ListenerKey,
+    /// Where it listens.
+    pub addresses: Vec<SocketAddr>,
+    /// What it did so far.
+    pub totals: Totals,
+    /// Its backends.
+    pub backends: Vec<BackendStatus>,
+    /// Backends are used though none of them is healthy.
+    pub fails_open: bool,
+}
+
+/// Threads that carry bytes, and what they listen at.
+#[derive(Debug)]
+pub struct Engine {
+    options: Arc<Options>,
+    threads: Vec<(UnboundedSender<Command>, Option<JoinHandle<()>>)>,
+    listeners: Mutex<BTreeMap<ListenerKey, Entry>>,
+    checks: Checks,
+}
+
+/// Those of each address, one a thread.
+type Sockets = HashMap<SocketAddr, Vec<TcpListener>>;
+
+#[derive(Debug)]
+struct Entry {
+    shared: Arc<Shared>,
+    addresses: BTreeSet<SocketAddr>,
+}
+
+impl Engine {
+    /// Starts the threads. They run in the network namespace of the caller.
+    pub fn start(options: Options) -> io::Result<Engine> {
+        // A connection takes two descriptors, and a busy one two more for each way.
+        let _ = relay::raise_descriptor_limit();
+        let options = Arc::new(Options { threads: options.threads.max(1), ..options });
+        let checks = Checks::start()?;
+        let threads = (0..options.threads).map(|index| thread::start(index, options.clone()));
+        let threads = threads.map(|made| made.map(|(commands, thread)| (commands, Some(thread))));
+        let threads = threads.collect::<io::Result<Vec<_>>>()?;
+        Ok(Engine { options, threads, listeners: Mutex::default(), checks })
+    }
+
+    /// Listens, or changes what a listener does: addresses that stay keep their sockets, connections go on. Call it from the
+    /// network namespace the engine was started in.
+    pub fn serve(&self, key: ListenerKey, serving: Arc<Serving>) -> Result<(), ListenError> {
+        let mut listeners = self.listeners();
+        let wanted: BTreeSet<SocketAddr> =
+            serving.addresses.iter().map(|ip| SocketAddr::new(*ip, serving.listener.port)).collect();
+        let taken: BTreeSet<SocketAddr> = listeners
+            .iter()
+            .filter(|(other, _)| **other != key)
+            .flat_map(|(_, entry)| entry.addresses.clone())
+            .collect();
+        self.rule(&serving);
+        let entry = listeners.entry(key.clone()).or_insert_with(|| Entry {
+            shared: Arc::new(Shared::new(Current::new(serving.clone()), self.threads.len())),
+            addresses: BTreeSet::new(),
+        });
+        entry.shared.current.set(serving.clone());
+        self.checks.watch(&key, &serving);
+        let left: Vec<SocketAddr> = entry.addresses.difference(&wanted).copied().collect();
+        let (opened, failed) = self.open(wanted.difference(&entry.addresses).copied(), &taken);
+        entry.addresses.retain(|at| wanted.contains(at));
+        entry.addresses.extend(opened.keys());
+        self.tell(&entry.shared, opened, left);
+        if failed.is_empty() { Ok(()) } else { Err(ListenError { failed }) }
+    }
+
+    /// Takes no more connections. Those it has go on as long as its load balancer lets them. Fine if there is none.
+    pub fn stop(&self, key: &ListenerKey) {
+        let Some(entry) = self.listeners().remove(key) else { return };
+        self.checks.forget(key);
+        for (commands, _) in &self.threads {
+            // A thread that is gone has nothing to stop.
+            let _ = commands.send(Command::Stop(entry.shared.clone()));
+        }
+    }
+
+    /// How all listeners do, in their order.
+    pub fn look(&self) -> Vec<ListenerStatus> {
+        let listeners = self.listeners();
+        let status = |(key, entry): (&ListenerKey, &Entry)| {
+            let backends = entry.shared.current.get().backends.clone();
+            ListenerStatus {
+                key: key.clone(),
+                addresses: entry.addresses.iter().copied().collect(),
+                totals: entry.shared.totals(),
+                backends: backends.look(),
+                fails_open: backends.fails_open(),
+            }
+        };
+        listeners.iter().map(status).collect()
+    }
+
+    /// Stops all listeners and waits until their connections have ended, but no longer than this.
+    pub async fn shutdown(mut self, most: Duration) {
+        let until = Instant::now() + most;
+        let stopped: Vec<(ListenerKey, Arc<Shared>)> =
+            self.listeners().iter().map(|(key, entry)| (key.clone(), entry.shared.clone())).collect();
+        stopped.iter().for_each(|(key, _)| self.stop(key));
+        let idle = || stopped.iter().all(|(_, shared)| shared.totals().active == 0);
+        // The threads have to hear of it before there is nothing to wait for.
+        tokio::time::sleep(LOOK.min(most)).await;
+        while !idle() && Instant::now() < until {
+            tokio::time::sleep(LOOK).await;
+        }
+        let threads = std::mem::take(&mut self.threads);
+        let ended = tokio::task::spawn_blocking(|| threads.into_iter().for_each(end));
+        // A panic of theirs is told by them.
+        let _ = ended.await;
+    }
+
+    /// What a Service says of the choice among its backends.
+    fn rule(&self, serving: &Serving) {
+        let zone = if serving.spec.cross_zone { None } else { self.options.zone.clone() };
+        serving.backends.rule(Rules { affinity: serving.spec.affinity, zone });
+    }
+
+    /// For each address a socket a thread.
+    fn open(
+        &self,
+        addresses: impl Iterator<Item = SocketAddr>,
+        taken: &BTreeSet<SocketAddr>,
+    ) -> (Sockets, Vec<(SocketAddr, io::Error)>) {
+        let (mut opened, mut failed) = (HashMap::new(), Vec::new());
+        for at in addresses {
+            // The kernel would let two listeners of one process share the port, each with half of the connections.
+            let sockets = match taken.contains(&at) {
+                true => Err(io::ErrorKind::AddrInUse.into()),
+                false => self.threads.iter().map(|_| relay::listen_beside(at)).collect::<io::Result<Vec<_>>>(),
+            };
+            match sockets {
+                Ok(sockets) => drop(opened.insert(at, sockets)),
+                Err(error) => failed.push((at, error)),
+            }
+        }
+        (opened, failed)
+    }
+
+    /// Hands every thread its sockets.
+    fn tell(&self, shared: &Arc<Shared>, mut opened: Sockets, left: Vec<SocketAddr>) {
+        for (commands, _) in &self.threads {
+            let mine = opened.iter_mut().filter_map(|(at, sockets)| Some((*at, sockets.pop()?))).collect();
+            // A thread that is gone serves nobody; that it is gone was said when it went.
+            let _ = commands.send(Command::Serve { shared: shared.clone(), opened: mine, left: left.clone() });
+        }
+    }
+
+    fn listeners(&self) -> MutexGuard<'_, BTreeMap<ListenerKey, Entry>> {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How often the end of connections is looked for.
+const LOOK: Duration = Duration::from_millis(20);
+
+fn end((commands, thread): (UnboundedSender<Command>, Option<JoinHandle<()>>)) {
+    drop(commands);
+    // A panic of a thread has been reported by the thread.
+    let _ = thread.map(JoinHandle::join);
+}
+
+impl Drop for Engine {
+    /// Ends everything at once.
+    fn drop(&mut self) {
+        // The threads end when nobody can command them any more; waiting for them here could block an async caller.
+        self.threads.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests;

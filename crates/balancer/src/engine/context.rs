@@ -1,0 +1,189 @@
+//! What does the code of one connection get of the engine? The thread it runs on, its listener's counters, and word when it
+//! is to end.
+
+use std::any::{Any, TypeId};
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context as Task, Poll, Waker};
+
+use fairlead_kernel::relay::Pipe;
+
+use super::Options;
+use super::counters::Counters;
+use super::listener::Local;
+use crate::backends::Chosen;
+use crate::serving::Current;
+
+/// What the code of a connection gets. Cheap to clone; stays on its thread.
+#[derive(Debug, Clone)]
+pub struct Context {
+    pub(super) local: Rc<Local>,
+    pub(super) connection: Rc<Connection>,
+}
+
+impl Context {
+    /// The counters of the listener on this thread.
+    pub fn counters(&self) -> &Counters {
+        self.local.counters()
+    }
+
+    /// The thread it runs on.
+    pub fn thread(&self) -> &Rc<Thread> {
+        &self.local.thread
+    }
+
+    /// The thread's one value of a type: see [`Thread::own`].
+    pub fn own<T: Default + 'static>(&self) -> Rc<T> {
+        self.local.thread.own()
+    }
+
+    /// What the listener serves.
+    pub fn current(&self) -> &Arc<Current> {
+        &self.local.shared.current
+    }
+
+    /// Comes when no new requests are to be taken: the listener or the program ends. What runs may go on until the engine
+    /// drops it, when the time for draining is over.
+    pub async fn draining(&self) {
+        poll_fn(|cx| self.connection.poll_phase(Phase::Draining, cx)).await;
+    }
+
+    /// Whether no new requests are to be taken.
+    pub fn is_draining(&self) -> bool {
+        self.connection.phase.get() >= Phase::Draining
+    }
+
+    /// Ready when it is at least so far.
+    pub(crate) fn poll_phase(&self, phase: Phase, cx: &mut Task<'_>) -> Poll<()> {
+        self.connection.poll_phase(phase, cx)
+    }
+
+    /// It goes to this backend to its end, and ends when that has left and its time is over.
+    pub(crate) fn bind(&self, backend: Chosen) {
+        *self.connection.backend.borrow_mut() = Some(backend);
+    }
+}
+
+/// How far a connection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Phase {
+    /// Goes on.
+    Open,
+    /// Ends when it can.
+    Draining,
+    /// Ends now.
+    Over,
+}
+
+/// One connection as its listener sees it.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    phase: Cell<Phase>,
+    wakers: RefCell<Vec<Waker>>,
+    /// The backend it is bound to, if it is to end with that.
+    backend: RefCell<Option<Chosen>>,
+}
+
+impl Connection {
+    pub(super) fn new() -> Connection {
+        Connection { phase: Cell::new(Phase::Open), wakers: RefCell::new(Vec::new()), backend: RefCell::new(None) }
+    }
+
+    /// Whether its backend is none any more.
+    pub(super) fn is_orphan(&self) -> bool {
+        self.backend.borrow().as_ref().is_some_and(Chosen::is_gone)
+    }
+
+    /// Tells it how far it is; there is no way back.
+    pub(super) fn advance(&self, to: Phase) {
+        if self.phase.get() < to {
+            self.phase.set(to);
+            let wakers = std::mem::take(&mut *self.wakers.borrow_mut());
+            wakers.into_iter().for_each(Waker::wake);
+        }
+    }
+
+    /// Ready when it is at least so far.
+    fn poll_phase(&self, phase: Phase, cx: &mut Task<'_>) -> Poll<()> {
+        if self.phase.get() >= phase {
+            return Poll::Ready(());
+        }
+        let mut wakers = self.wakers.borrow_mut();
+        if !wakers.iter().any(|waker| waker.will_wake(cx.waker())) {
+            wakers.push(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+}
+
+/// How many bytes connections are read with where they are copied. One such buffer serves all connections of a thread: none
+/// keeps it across a wait.
+const SCRATCH: usize = 64 << 10;
+/// How many empty pipes a thread keeps for the next connection that moves much.
+const PIPES: usize = 64;
+
+/// What the connections of a thread share.
+pub struct Thread {
+    pub(super) index: usize,
+    pub(super) options: Arc<Options>,
+    /// How many connections it has.
+    pub(super) connections: Cell<usize>,
+    scratch: RefCell<Box<[u8]>>,
+    pipes: RefCell<Vec<Pipe>>,
+    things: RefCell<HashMap<TypeId, Rc<dyn Any>>>,
+}
+
+impl Thread {
+    pub(super) fn new(index: usize, options: Arc<Options>) -> Thread {
+        Thread {
+            index,
+            options,
+            connections: Cell::new(0),
+            scratch: RefCell::new(vec![0; SCRATCH].into_boxed_slice()),
+            pipes: RefCell::new(Vec::new()),
+            things: RefCell::new(HashMap::new()),
+        }
+    }
+
+    /// How the engine was started.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// The thread's one value of a type, made when it is first asked for: backend connections kept open, for example.
+    pub fn own<T: Default + 'static>(&self) -> Rc<T> {
+        let mut things = self.things.borrow_mut();
+        let thing = things.entry(TypeId::of::<T>()).or_insert_with(|| Rc::new(T::default())).clone();
+        thing.downcast().expect("it is kept under its own type")
+    }
+
+    /// Lends the buffer all connections of the thread read into. What is in it is gone afterwards.
+    ///
+    /// # Panics
+    /// If `work` asks for it again.
+    pub fn with_scratch<T>(&self, work: impl FnOnce(&mut [u8]) -> T) -> T {
+        work(&mut self.scratch.borrow_mut())
+    }
+
+    /// An empty pipe; `None`: the process may not have more.
+    pub(crate) fn take_pipe(&self) -> Option<Pipe> {
+        self.pipes.borrow_mut().pop().or_else(|| Pipe::new().ok())
+    }
+
+    /// Takes a pipe back. One that is not empty cannot be used again.
+    pub(crate) fn give_pipe(&self, pipe: Pipe) {
+        let mut pipes = self.pipes.borrow_mut();
+        if pipe.held() == 0 && pipes.len() < PIPES {
+            pipes.push(pipe);
+        }
+    }
+}
+
+impl std::fmt::Debug for Thread {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Thread").field("index", &self.index).field("connections", &self.connections).finish()
+    }
+}

@@ -1,0 +1,123 @@
+//! What a backend is told of the client: `X-Forwarded-For`, `-Proto`, `-Port` and `Forwarded` (RFC 7239). What the client says of
+//! itself is dropped; what a trusted front says is kept and added to.
+
+use std::net::{IpAddr, SocketAddr};
+
+use ipnet::IpNet;
+
+use super::name::Name;
+use crate::serving::Ends;
+
+/// What a connection's backends are told, as the lines of it.
+#[derive(Debug, Clone)]
+pub struct Forwarded {
+    /// All four fields, for clients that nobody vouches for.
+    lines: Vec<u8>,
+    client: String,
+    element: String,
+    proto: &'static str,
+    port: u16,
+    peer: IpAddr,
+}
+
+/// What a trusted front said.
+#[derive(Debug, Default)]
+pub(crate) struct Said {
+    addresses: Vec<u8>,
+    elements: Vec<u8>,
+    proto: Option<Vec<u8>>,
+    port: Option<Vec<u8>>,
+}
+
+impl Forwarded {
+    /// What is to be said of a connection.
+    pub fn new(ends: &Ends, tls: bool) -> Forwarded {
+        let client = plain(ends.client).ip();
+        let proto = if tls { "https" } else { "http" };
+        let element = match client {
+            IpAddr::V4(address) => format!("for={address};proto={proto}"),
+            IpAddr::V6(address) => format!("for=\"[{address}]\";proto={proto}"),
+        };
+        let (client, port) = (client.to_string(), ends.local.port());
+        let lines = format!(
+            "X-Forwarded-For: {client}\r\nX-Forwarded-Proto: {proto}\r\nX-Forwarded-Port: {port}\r\nForwarded: {element}\r\n"
+        );
+        Forwarded { lines: lines.into_bytes(), client, element, proto, port, peer: plain(ends.peer).ip() }
+    }
+
+    /// Whether these ranges have who connected to us.
+    pub(crate) fn trusted(&self, ranges: &[IpNet]) -> bool {
+        ranges.iter().any(|range| range.contains(&self.peer))
+    }
+
+    /// `https` or `http`.
+    pub(crate) fn proto(&self) -> &'static str {
+        self.proto
+    }
+
+    /// The port the client meant.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Writes the lines.
+    pub(crate) fn write(&self, said: Option<&Said>, out: &mut Vec<u8>) {
+        let Some(said) = said else { return out.extend_from_slice(&self.lines) };
+        for (name, value) in self.fields(Some(said)) {
+            line(out, name, &value);
+        }
+    }
+
+    /// The fields, for those who do not write lines.
+    pub(crate) fn fields(&self, said: Option<&Said>) -> [(&'static str, Vec<u8>); 4] {
+        let nothing = Said::default();
+        let said = said.unwrap_or(&nothing);
+        let after = |before: &[u8], last: &str| match before {
+            [] => last.as_bytes().to_vec(),
+            some => [some, b", ", last.as_bytes()].concat(),
+        };
+        [
+            ("X-Forwarded-For", after(&said.addresses, &self.client)),
+            ("X-Forwarded-Proto", said.proto.clone().unwrap_or_else(|| self.proto.into())),
+            ("X-Forwarded-Port", said.port.clone().unwrap_or_else(|| self.port.to_string().into_bytes())),
+            ("Forwarded", after(&said.elements, &self.element)),
+        ]
+    }
+}
+
+impl Said {
+    /// Takes note of a field of this name, if it is one of these.
+    pub(crate) fn hear(&mut self, name: Name, value: &[u8]) {
+        let value = value.trim_ascii();
+        match name {
+            Name::XForwardedFor => join(&mut self.addresses, value),
+            Name::Forwarded => join(&mut self.elements, value),
+            Name::XForwardedProto => self.proto = Some(value.to_vec()),
+            Name::XForwardedPort => self.port = Some(value.to_vec()),
+            _ => {}
+        }
+    }
+}
+
+fn join(list: &mut Vec<u8>, value: &[u8]) {
+    if !list.is_empty() && !value.is_empty() {
+        list.extend_from_slice(b", ");
+    }
+    list.extend_from_slice(value);
+}
+
+/// Writes a field.
+pub(crate) fn line(out: &mut Vec<u8>, name: &str, value: &[u8]) {
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Without the detour of IPv4 through IPv6, as sockets for both have it.
+fn plain(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! May the answer of a backend be passed on, and as what? Bytes of a backend in, the head for the client and what matters about
+//! the answer out. No sockets.
+
+use super::forwarded::line;
+use super::head::{self, Framing, Survey};
+use super::name::Name;
+use super::request::{Method, Request};
+
+/// What matters about an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Response {
+    /// How many bytes the backend's head has.
+    pub length: usize,
+    /// Its status.
+    pub status: u16,
+    /// How its body is delimited.
+    pub body: Framing,
+    /// Whether the backend can go on after it.
+    pub keep: bool,
+    /// Whether bytes without meaning to us follow.
+    pub tunnel: bool,
+}
+
+/// The answer cannot be passed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unreadable;
+
+impl Response {
+    /// Whether another answer follows: 100, 103, but not 101.
+    pub fn interim(&self) -> bool {
+        self.status < 200 && self.status != 101
+    }
+
+    /// What a head says that was parsed and looked over.
+    pub(crate) fn of(
+        request: &Request,
+        parsed: &httparse::Response<'_, '_>,
+        length: usize,
+        survey: &Survey,
+    ) -> Result<Response, Unreadable> {
+        let (status, old) = (parsed.code.ok_or(Unreadable)?, parsed.version != Some(1));
+        if status < 100 || (old && survey.chunked) {
+            return Err(Unreadable);
+        }
+        let tunnel = tunnels(request, status)?;
+        let body = body(request, status, survey, tunnel);
+        let keep = !survey.close && (!old || survey.keep_alive) && !matches!(body, Framing::End) && !tunnel;
+        Ok(Response { length, status, body, keep, tunnel })
+    }
+}
+
+/// Reads an answer to a request; `None`: its head is not all there. The head for the client is written to `out`, without the
+/// last line: `Connection` is the caller's, who knows what becomes of it.
+pub fn read(bytes: &[u8], request: &Request, out: &mut Vec<u8>) -> Result<Option<Response>, Unreadable> {
+    let (mut room, mut parsed) = (head::room(), httparse::Response::new(&mut []));
+    let config = httparse::ParserConfig::default();
+    let length = match config.parse_response_with_uninit_headers(&mut parsed, bytes, &mut room) {
+        Ok(httparse::Status::Complete(length)) => length,
+        Ok(httparse::Status::Partial) if bytes.len() < head::LONGEST => return Ok(None),
+        _ => return Err(Unreadable),
+    };
+    let (bytes, fields) = (&bytes[..length], &*parsed.headers);
+    let survey = Survey::of(bytes, fields).map_err(|_| Unreadable)?;
+    let response = Response::of(request, &parsed, length, &survey)?;
+    let Response { status, tunnel, .. } = response;
+    first_line(status, parsed.reason, out);
+    let dechunked = request.old && survey.chunked;
+    let kept = |name| match name {
+        Name::TransferEncoding => !dechunked && !tunnel,
+        Name::ContentLength => !tunnel,
+        Name::Upgrade | Name::Connection | Name::Dropped | Name::Te => false,
+        _ => true,
+    };
+    survey.copy(bytes, fields, kept, out);
+    if status == 101 {
+        let protocol = fields.iter().find(|field| field.name.eq_ignore_ascii_case("upgrade"));
+        line(out, "Upgrade", protocol.ok_or(Unreadable)?.value);
+    }
+    Ok(Some(response))
+}
+
+/// Whether bytes follow that have no meaning to us: only if that was asked for.
+fn tunnels(request: &Request, status: u16) -> Result<bool, Unreadable> {
+    match (status, request.method) {
+        (101, _) if request.upgrade => Ok(true),
+        (101, _) => Err(Unreadable),
+        (200..300, Method::Connect) => Ok(true),
+        _ => Ok(false),
+    }
+}
+
+fn body(request: &Request, status: u16, survey: &Survey, tunnel: bool) -> Framing {
+    if tunnel || status < 200 || matches!(status, 204 | 304) || request.method == Method::Head {
+        return Framing::Empty;
+    }
+    match (survey.chunked, survey.length) {
+        (true, _) => Framing::Chunked,
+        (_, Some(0)) => Framing::Empty,
+        (_, Some(length)) => Framing::Length(length),
+        (false, None) => Framing::End,
+    }
+}
+
+fn first_line(status: u16, reason: Option<&str>, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"HTTP/1.1 ");
+    let digit = |place: u16| b'0' + (status / place % 10) as u8;
+    out.extend_from_slice(&[digit(100), digit(10), digit(1), b' ']);
+    out.extend_from_slice(reason.unwrap_or_default().as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+#[cfg(test)]
+mod tests;

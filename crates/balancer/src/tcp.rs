@@ -1,0 +1,238 @@
+//! A connection of bytes: a backend is found, told of the client if it asks for that, and both are joined.
+//!
+//! ```text
+//! client --> dial (choose, connect, next one if that fails) --> PROXY header --> carry both ways --> a line in the access log
+//! ```
+//! Without TLS on either side bytes need not come into this process: see [`splice`]. With it they are copied: see [`copy`].
+
+mod copy;
+pub mod dial;
+mod splice;
+#[cfg(test)]
+mod tests;
+
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::{Context as Task, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+
+use crate::engine::context::{Context, Phase};
+use crate::engine::deadline::Deadline;
+use crate::engine::secure::TlsFacts;
+use crate::log::Entry;
+use crate::proxy_header;
+use crate::serving::{Ends, Serving};
+use dial::Dialled;
+
+/// Serves a client's connection that is as it came.
+pub(crate) async fn serve(mut client: TcpStream, ends: Ends, serving: Arc<Serving>, context: Context) {
+    let mut trip = Trip::begin(ends, &serving, &context, None);
+    let Some(mut backend) = trip.dial().await else { return reset(&client) };
+    let mut both = splice::Both::new(&mut client, &mut backend);
+    let how = trip.carry(|cx, moved| both.poll(cx, moved, context.thread())).await;
+    both.finish(context.thread());
+    trip.end(&how);
+    if !matches!(how, How::Done) {
+        reset(&client);
+        reset(&backend);
+    }
+}
+
+/// Serves a client's connection that TLS was taken off, or is to be put on towards the backend, or both.
+pub(crate) async fn serve_secured<S>(
+    mut client: S,
+    ends: Ends,
+    tls: Option<TlsFacts>,
+    serving: Arc<Serving>,
+    context: Context,
+) where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let reencrypt = serving.reencrypt.clone();
+    let mut trip = Trip::begin(ends, &serving, &context, tls);
+    let Some(backend) = trip.dial().await else { return };
+    let thread = context.thread();
+    let how = match reencrypt {
+        None => {
+            let mut backend = backend;
+            let mut both = copy::Both::new(&mut client, &mut backend);
+            trip.carry(|cx, moved| both.poll(cx, moved, thread)).await
+        }
+        Some(tls) => match trip.secure(&tls, backend).await {
+            Ok(mut backend) => {
+                let mut both = copy::Both::new(&mut client, &mut backend);
+                trip.carry(|cx, moved| both.poll(cx, moved, thread)).await
+            }
+            Err(how) => how,
+        },
+    };
+    trip.end(&how);
+}
+
+/// The other side is to see that it broke.
+fn reset(stream: &TcpStream) {
+    // If it fails the connection ends in the ordinary way.
+    let _ = stream.set_zero_linger();
+}
+
+/// How a connection ended.
+#[derive(Debug)]
+enum How {
+    /// Both sides had said all.
+    Done,
+    /// One broke off.
+    Broken,
+    /// Nothing moved for too long.
+    Idle,
+    /// Its backend or listener was gone, and its time over.
+    Over,
+}
+
+/// How many bytes moved: from the client, to the client.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Moved {
+    pub(crate) up: u64,
+    pub(crate) down: u64,
+}
+
+/// One connection on its way, with what is to be told of it.
+struct Trip<'a> {
+    ends: Ends,
+    serving: &'a Arc<Serving>,
+    context: &'a Context,
+    tls: Option<TlsFacts>,
+    deadline: Deadline,
+    begun: Instant,
+    backend: Option<SocketAddr>,
+    moved: Moved,
+    /// When the first byte went each way.
+    first: [Option<Instant>; 2],
+}
+
+impl<'a> Trip<'a> {
+    fn begin(ends: Ends, serving: &'a Arc<Serving>, context: &'a Context, tls: Option<TlsFacts>) -> Trip<'a> {
+        let deadline = Deadline::after(context.thread().options().connect);
+        let begun = Instant::now();
+        Trip { ends, serving, context, tls, deadline, begun, backend: None, moved: Moved::default(), first: [None; 2] }
+    }
+
+    /// A backend that has been told who the client is.
+    async fn dial(&mut self) -> Option<TcpStream> {
+        let options = self.context.thread().options();
+        let mut tried = Vec::new();
+        loop {
+            let dialled = dial::dial(self.serving, self.ends.client, &mut tried, options.connect, self.context).await;
+            let Some(Dialled { stream, chosen }) = dialled else {
+                self.finish();
+                return None;
+            };
+            if self.introduce(&stream).is_err() {
+                chosen.failed();
+                tried.push(chosen.address());
+                continue;
+            }
+            self.backend = Some(chosen.address());
+            self.context.bind(chosen);
+            return Some(stream);
+        }
+    }
+
+    /// Tells a backend who the client is, if it is to be told. A new connection takes that at once.
+    fn introduce(&self, stream: &TcpStream) -> io::Result<()> {
+        let Some(version) = self.serving.listener.send_proxy else { return Ok(()) };
+        let mut header = Vec::with_capacity(128);
+        proxy_header::write(version, self.ends.client, self.ends.local, self.tls.as_ref(), &mut header);
+        match stream.try_write(&header) {
+            Ok(written) if written == header.len() => Ok(()),
+            Ok(_) => Err(io::ErrorKind::WriteZero.into()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// TLS towards the backend.
+    async fn secure(
+        &mut self,
+        tls: &Arc<crate::tls::ClientTls>,
+        stream: TcpStream,
+    ) -> Result<crate::engine::secure::BackendStream, How> {
+        let Some(address) = self.backend else { return Err(How::Broken) };
+        let limit = self.context.thread().options().connect;
+        match tokio::time::timeout(limit, crate::engine::secure::connect(tls, stream, address)).await {
+            Ok(Ok(stream)) => Ok(stream),
+            Ok(Err(_)) | Err(_) => {
+                self.context.counters().dial_failures.add(1);
+                Err(How::Broken)
+            }
+        }
+    }
+
+    /// Carries bytes until there are no more, or it has to end.
+    async fn carry(&mut self, mut poll: impl FnMut(&mut Task<'_>, &mut Moved) -> Poll<io::Result<()>>) -> How {
+        let idle = self.serving.spec.idle;
+        self.deadline.put_off(idle);
+        poll_fn(|cx| {
+            if self.context.poll_phase(Phase::Over, cx).is_ready() {
+                return Poll::Ready(How::Over);
+            }
+            let mut moved = Moved::default();
+            let carried = poll(cx, &mut moved);
+            if moved.up + moved.down > 0 {
+                self.count(moved, idle);
+            }
+            match carried {
+                Poll::Ready(Ok(())) => Poll::Ready(How::Done),
+                Poll::Ready(Err(_)) => Poll::Ready(How::Broken),
+                Poll::Pending => self.deadline.poll(cx).map(|()| How::Idle),
+            }
+        })
+        .await
+    }
+
+    fn count(&mut self, moved: Moved, idle: Duration) {
+        self.deadline.put_off(idle);
+        self.context.counters().received.add(moved.up);
+        self.context.counters().sent.add(moved.down);
+        for (first, moved) in self.first.iter_mut().zip([moved.up, moved.down]) {
+            if moved > 0 && first.is_none() {
+                *first = Some(Instant::now());
+            }
+        }
+        self.moved.up += moved.up;
+        self.moved.down += moved.down;
+    }
+
+    fn end(&self, how: &How) {
+        let counters = self.context.counters();
+        match how {
+            How::Done => {}
+            How::Broken => counters.broken.add(1),
+            How::Idle => counters.idle.add(1),
+            How::Over => counters.ended.add(1),
+        }
+        self.finish();
+    }
+
+    /// Tells the access log.
+    fn finish(&self) {
+        let Some(log) = &self.serving.log else { return };
+        let [up, down] = self.first;
+        let answered = down.map(|down| down.duration_since(up.unwrap_or(self.begun)));
+        log.write(Entry {
+            time: jiff::Timestamp::now() - self.begun.elapsed(),
+            client: self.ends.client,
+            backend: self.backend,
+            times: [up.map(|up| up.duration_since(self.begun)), answered, down.map(|_| Duration::ZERO)],
+            status: (0, 0),
+            bytes: (self.moved.up, self.moved.down),
+            request: None,
+            agent: None,
+            tls: self.tls.as_ref().map(|tls| (tls.suite.to_owned(), tls.version.to_owned())),
+        });
+    }
+}
