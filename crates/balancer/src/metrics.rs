@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use fairlead_monitor::Format;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -203,16 +203,27 @@ fn tell(samples: &[Sample], encoder: &mut DescriptorEncoder<'_>) -> fmt::Result 
         };
         let name = format!("fairlead_balancer_{name}");
         let mut metric = encoder.encode_descriptor(&name, help, None, kind)?;
-        for Sample { labels, value, kind, .. } in same {
-            let labels: Vec<(&str, &str)> = labels.iter().map(|(name, value)| (*name, &**value)).collect();
-            let encoder = metric.encode_family(&labels)?;
-            match kind {
-                Kind::Counter => ConstCounter::new(*value).encode(encoder)?,
-                Kind::Gauge => ConstGauge::new(*value).encode(encoder)?,
-            }
+        if let [only] = same
+            && only.labels.is_empty()
+        {
+            only.encode(metric)?;
+            continue;
+        }
+        for sample in same {
+            let labels: Vec<(&str, &str)> = sample.labels.iter().map(|(name, value)| (*name, &**value)).collect();
+            sample.encode(metric.encode_family(&labels)?)?;
         }
     }
     Ok(())
+}
+
+impl Sample {
+    fn encode(&self, encoder: MetricEncoder<'_>) -> fmt::Result {
+        match self.kind {
+            Kind::Counter => ConstCounter::new(self.value).encode(encoder),
+            Kind::Gauge => ConstGauge::new(self.value).encode(encoder),
+        }
+    }
 }
 
 fn labels(listener: &ListenerStatus) -> [(&'static str, String); 3] {
