@@ -15,6 +15,7 @@ pub mod engine;
 pub mod health;
 pub mod http;
 pub mod log;
+pub mod metrics;
 pub mod proxy_header;
 pub mod serving;
 pub mod spec;
