@@ -18,6 +18,7 @@ pub mod health;
 pub mod http;
 pub mod log;
 pub mod metallb;
+pub mod metrics;
 pub mod owner;
 pub mod pools;
 pub mod provision;

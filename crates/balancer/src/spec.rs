@@ -13,7 +13,6 @@ mod facts;
 mod listeners;
 pub mod names;
 mod notes;
-pub mod policies;
 mod read;
 mod rules;
 mod table;

@@ -181,6 +181,7 @@ fn options(
         admission: Admission {
             deny_external_ips: wants("DenyServiceExternalIPs"),
             external_ip_ranges: config.external_ip_ranges.clone(),
+            load_balancer: None,
         },
         advertise: inside.unwrap_or_else(|| SocketAddr::new(advertised(config), address.port())),
         authorization: config.authorization,

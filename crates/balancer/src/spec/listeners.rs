@@ -2,7 +2,6 @@
 
 use fairlead_api::view::{Protocol, Service, ServicePort};
 
-use super::policies::Policy;
 use super::table::{Asked, Backend, Layer, TlsPorts};
 use super::{Kind, Listener, Note, ProxyVersion, Refusal, Speaks, Tls, TlsPolicy, names};
 
@@ -54,7 +53,7 @@ fn listener(
     let tcp = port.protocol == Protocol::Tcp;
     let Behind { speaks, reencrypt } = if tcp { behind(port, number, asked, backend, notes) } else { Behind::BYTES };
     let tls = asked.certificate.as_ref().filter(|_| tcp && has_tls(port, asked));
-    let policy = asked.policy.map_or("", |policy: &Policy| policy.name);
+    let policy = asked.policy.map_or("", |policy| policy.name);
     if reencrypt && tls.is_none() {
         notes.push(Note::PlainClients { port: number });
     }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::tls::policy::Unspoken;
+
 /// What of a load balancer the kernel cannot do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Need {
@@ -55,7 +57,12 @@ pub enum Note {
         /// Its name.
         policy: &'static str,
         /// What is not spoken.
-        without: String,
+        unspoken: Unspoken,
+    },
+    /// The policy asks for a validated library.
+    NotValidated {
+        /// Its name.
+        policy: &'static str,
     },
     /// An annotation that means nothing without another.
     NoEffect {
@@ -93,7 +100,13 @@ pub enum Note {
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Note::Policy { policy, without } => write!(f, "{policy} is served without {without}, which Fairlead lacks"),
+            Note::Policy { policy, unspoken } => write!(f, "{policy}: {unspoken}"),
+            Note::NotValidated { policy } => {
+                write!(
+                    f,
+                    "{policy}: its versions and suites are served, by a library that is not validated for FIPS 140"
+                )
+            }
             Note::NoEffect { annotation, without } => write!(f, "{annotation} has no effect without {without}"),
             Note::Layer4 { asked, served } => {
                 write!(f, "a network load balancer carries bytes: backend protocol {asked} is served as {served}")

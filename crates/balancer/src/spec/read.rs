@@ -243,10 +243,9 @@ fn protocols(service: &Service, options: &Options, needs: &[Need], refusals: &mu
 
 fn more_notes(service: &Service, asked: &Asked, listeners: &[Listener], notes: &mut Vec<Note>) {
     let tls = listeners.iter().any(|listener| listener.tls.is_some());
-    if let Some((policy, without)) =
-        asked.policy.filter(|_| tls).and_then(|policy| Some((policy.name, policy.without()?)))
-    {
-        notes.push(Note::Policy { policy, without });
+    if let Some(policy) = asked.policy.filter(|_| tls) {
+        notes.extend(policy.unspoken().map(|unspoken| Note::Policy { policy: policy.name, unspoken }));
+        notes.extend(policy.name.contains("FIPS").then_some(Note::NotValidated { policy: policy.name }));
     }
     let http = listeners.iter().any(|listener| listener.speaks != super::Speaks::Bytes);
     let check = matches!(asked.check, Some(CheckProtocol::Http | CheckProtocol::Https));

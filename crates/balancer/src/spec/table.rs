@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
-use super::policies::{self, Policy};
 use super::value::{boolean, bucket, list, number, path, prefix, ranges, seconds, tags, word};
 use super::{Choice, Kind, ProxyVersion, names};
+use crate::tls::policy::{self, Policy};
 
 /// What annotations say, before anything is made of it.
 #[derive(Debug, Default)]
@@ -108,7 +108,9 @@ impl fmt::Display for Accepted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Accepted::Words(words) => f.write_str(words),
-            Accepted::Policies => f.write_str(&policies::accepted()),
+            Accepted::Policies => {
+                write!(f, "a predefined policy: {}, or one with FIPS or PQ in its name", plain_policies())
+            }
         }
     }
 }
@@ -162,7 +164,7 @@ pub(super) static TABLE: &[Annotation] = &[
     Annotation {
         name: names::SSL_POLICY,
         accepted: Accepted::Policies,
-        read: |text, asked| put(&mut asked.policy, policies::policy(text)),
+        read: |text, asked| put(&mut asked.policy, policy::find(text).filter(|policy| policy.spoken().is_some())),
     },
     row(names::AWS_PROXY_PROTOCOL, "* (all ports)", |text, asked| {
         asked.send_proxy_by_aws = text == "*";
@@ -259,4 +261,13 @@ fn internal(asked: &mut Asked, says: Option<bool>) -> Option<()> {
 /// Small letters are what GCP took in 1.7.0 to 1.7.3.
 fn gcp(text: &str) -> Option<bool> {
     word(text, &[("Internal", true), ("internal", true)])
+}
+
+/// The names of policies, in words that fit into an Event.
+fn plain_policies() -> String {
+    const PREFIX: &str = "ELBSecurityPolicy-";
+    let spoken = |name: &&str| policy::find(name).is_some_and(|policy| policy.spoken().is_some());
+    let names = policy::names().filter(spoken).filter_map(|name| name.strip_prefix(PREFIX));
+    let plain: Vec<_> = names.filter(|name| !name.contains("FIPS") && !name.contains("PQ")).collect();
+    format!("{PREFIX} and one of {}", plain.join(", "))
 }
