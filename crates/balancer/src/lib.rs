@@ -10,6 +10,7 @@
 //! Plain TCP, UDP and SCTP never come here: the node proxy serves their addresses in the kernel (`ipMode: VIP`). What must be
 //! understood or changed on its way is carried by threads of this process (`ipMode: Proxy`).
 
+pub mod announce;
 pub mod backends;
 pub mod config;
 pub mod engine;
