@@ -264,6 +264,3 @@ impl Drop for Engine {
         self.threads.clear();
     }
 }
-
-#[cfg(test)]
-mod tests;

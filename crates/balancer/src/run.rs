@@ -66,7 +66,7 @@ impl Settings {
 
 /// Runs load balancers until told to stop.
 pub async fn run(cluster: Cluster, settings: Settings, stop: CancellationToken) {
-    let (here, page) = (node::Here::default(), page::Page::new(&settings.node));
+    let (here, page) = (node::Here::default(), page::Page::new(&settings.node, &settings.config.vpc_ranges));
     let served = here.clone();
     let released: Released =
         Arc::new(move |key| !served.read().unwrap_or_else(PoisonError::into_inner).contains(key));

@@ -8,8 +8,6 @@
 mod copy;
 pub mod dial;
 mod splice;
-#[cfg(test)]
-mod tests;
 
 use std::future::poll_fn;
 use std::io;

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::dial::{self, Backend, Shared};
+use super::h2c::Line;
 use super::refusal::Refusal;
 use super::Connection;
 use crate::backends::Chosen;
@@ -82,6 +83,18 @@ impl Attempts {
             }
             match dial::connect(to, tls, connection.context.thread().options().connect).await {
                 Ok(stream) => return Ok((chosen, Backend::new(stream))),
+                Err(refusal) => self.unreachable(&chosen, connection, refusal)?,
+            }
+        }
+    }
+
+    /// A connection of HTTP/2 to the next backend that can be reached.
+    pub(crate) async fn open(&mut self, connection: &Connection, shared: &Shared) -> Result<(Chosen, Line), Refusal> {
+        loop {
+            let chosen = self.choose(connection)?;
+            let most = connection.context.thread().options().connect;
+            match shared.lines.get(chosen.address(), self.serving.reencrypt.as_ref(), most).await {
+                Ok(line) => return Ok((chosen, line)),
                 Err(refusal) => self.unreachable(&chosen, connection, refusal)?,
             }
         }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use super::buffer::{Buffers, Inlet};
+use super::h2c::Lines;
 use super::pool::Pool;
 use super::refusal::Refusal;
 use super::stream::Stream;
@@ -19,6 +20,7 @@ use crate::tls::ClientTls;
 pub(crate) struct Shared {
     pub(crate) buffers: Buffers,
     pub(crate) pool: Rc<Pool>,
+    pub(crate) lines: Rc<Lines>,
 }
 
 /// A connection to a backend, with what was read from it.

@@ -44,7 +44,7 @@ pub(crate) fn to_h1(
         out.extend_from_slice(b"TE: trailers\r\n");
     }
     out.extend_from_slice(b"\r\n");
-    Ok(Request { length: 0, method, old: false, body, keep: true, upgrade: false })
+    Ok(Request { length: 0, method, old: false, body, keep: true, upgrade: false, expects: false })
 }
 
 /// The request for a backend that speaks HTTP/2, too.
@@ -66,7 +66,7 @@ pub(crate) fn to_h2(parts: &request::Parts, ended: bool, asking: &Asking<'_>) ->
     *request.method_mut() = parts.method.clone();
     *request.uri_mut() = uri(host, path)?;
     *request.headers_mut() = headers;
-    Ok((request, Request { length: 0, method, old: false, body, keep: true, upgrade: false }))
+    Ok((request, Request { length: 0, method, old: false, body, keep: true, upgrade: false, expects: false }))
 }
 
 /// The request of HTTP/2 for a head of HTTP/1 that was made for a backend.
@@ -231,8 +231,7 @@ fn write_fields(headers: &HeaderMap, out: &mut Vec<u8>) {
 
 fn passes(name: &HeaderName) -> bool {
     match Name::of(name.as_str().as_bytes()) {
-        Name::Other | Name::UserAgent | Name::ContentLength => true,
-        Name::Expect => true,
+        Name::Other | Name::UserAgent | Name::ContentLength | Name::Expect => true,
         _ => false,
     }
 }

@@ -22,6 +22,8 @@ pub struct Request {
     pub keep: bool,
     /// Whether another protocol was asked for.
     pub upgrade: bool,
+    /// Whether the client waits for word before it sends the body.
+    pub expects: bool,
 }
 
 /// What a proxy must know of methods.
@@ -152,7 +154,9 @@ impl Head<'_> {
         }
         self.fields(&survey, &target, asking, upgrade, out);
         let keep = if self.old { survey.keep_alive && !survey.close } else { !survey.close };
-        Ok(Request { length: self.bytes.len(), method, old: self.old, body, keep, upgrade: upgrade.is_some() })
+        let expects = !self.old && body != Framing::Empty && self.all(&survey, Name::Expect).next().is_some();
+        let (length, upgrade) = (self.bytes.len(), upgrade.is_some());
+        Ok(Request { length, method, old: self.old, body, keep, upgrade, expects })
     }
 
     fn first_line(&self, target: &Target<'_>, out: &mut Vec<u8>) {

@@ -8,6 +8,7 @@ use fairlead_api::source::Key;
 use fairlead_api::view::Protocol;
 use fairlead_monitor::http;
 use fairlead_plan::Planner;
+use ipnet::IpNet;
 use ::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
@@ -16,7 +17,7 @@ use super::balancer::Balancer;
 use super::members;
 use crate::backends::{BackendStatus, Health, Stage};
 use crate::engine::{Engine, ListenerStatus};
-use crate::spec::{Path, Spec};
+use crate::spec::{Carries, Path, Rule, Spec};
 
 /// Where the page is.
 pub const PATH: &str = "/lb";
@@ -45,8 +46,37 @@ pub struct Balance {
     pub path: String,
     /// What is wrong with what its Service asks for now.
     pub refused: Vec<String>,
+    /// What a network load balancer lets through to Nodes.
+    pub rules: Vec<String>,
+    /// Who answers for its addresses.
+    pub owners: Vec<OwnerReport>,
     /// Its listeners.
     pub listeners: Vec<ListenerReport>,
+}
+
+/// Who answers for an address.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct OwnerReport {
+    /// The address.
+    pub address: String,
+    /// The Node; `None`: none may.
+    pub node: Option<String>,
+    /// The interfaces by which it is announced; none: only who has a route gets there.
+    pub interfaces: Vec<String>,
+    /// Why other Nodes do not.
+    pub others: BTreeMap<String, String>,
+}
+
+impl std::fmt::Display for OwnerReport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.node {
+            Some(node) if self.interfaces.is_empty() => write!(f, "{} is at {node}, on no network of it", self.address)?,
+            Some(node) => write!(f, "{} is announced by {node} on {}", self.address, self.interfaces.join(", "))?,
+            None => write!(f, "{} is announced by nobody", self.address)?,
+        }
+        self.others.iter().try_for_each(|(node, why)| write!(f, "; not {node}: {why}"))
+    }
 }
 
 /// A listener of a load balancer.
@@ -98,19 +128,22 @@ pub(super) struct Page(Arc<Mutex<State>>);
 #[derive(Debug, Default)]
 struct State {
     node: String,
+    /// Where health checks of network load balancers come from.
+    vpc: Vec<IpNet>,
     balancers: BTreeMap<Key, Balance>,
     engine: Weak<Engine>,
 }
 
 impl Page {
-    pub(super) fn new(node: &str) -> Page {
-        Page(Arc::new(Mutex::new(State { node: node.to_owned(), ..State::default() })))
+    pub(super) fn new(node: &str, vpc: &[IpNet]) -> Page {
+        Page(Arc::new(Mutex::new(State { node: node.to_owned(), vpc: vpc.to_vec(), ..State::default() })))
     }
 
     /// A load balancer is so now.
     pub(super) fn put(&self, balancer: &Balancer, planner: &Planner) {
-        let balance = balance(balancer, planner);
-        self.state().balancers.insert((*balancer.key).clone(), balance);
+        let mut state = self.state();
+        let balance = balance(balancer, planner, &state.vpc);
+        state.balancers.insert((*balancer.key).clone(), balance);
     }
 
     /// It is gone.
@@ -169,7 +202,7 @@ pub(super) async fn serve(page: Page, address: SocketAddr, stop: CancellationTok
     http::serve(listener, stop, reply).await;
 }
 
-fn balance(balancer: &Balancer, planner: &Planner) -> Balance {
+fn balance(balancer: &Balancer, planner: &Planner, vpc: &[IpNet]) -> Balance {
     let path = |spec: &Arc<Spec>| match spec.path {
         Path::Kernel => "kernel".to_owned(),
         Path::Userspace => "userspace".to_owned(),
@@ -184,7 +217,10 @@ fn balance(balancer: &Balancer, planner: &Planner) -> Balance {
             backends: members::backends(planner, one, &balancer.addresses).iter().map(known).collect(),
         }
     };
+    let rules = balancer.spec.iter().flat_map(|spec| spec.rules(vpc, &spec.name));
     Balance {
+        rules: rules.map(|one| rule(&one)).collect(),
+        owners: Vec::new(),
         namespace: balancer.key.namespace.to_string(),
         name: balancer.key.name.to_string(),
         addresses: balancer.addresses.clone(),
@@ -192,6 +228,21 @@ fn balance(balancer: &Balancer, planner: &Planner) -> Balance {
         refused: balancer.refused.iter().map(ToString::to_string).collect(),
         listeners: balancer.spec.iter().flat_map(|spec| &spec.listeners).map(listener).collect(),
     }
+}
+
+/// A rule of a network load balancer in words.
+pub fn rule(rule: &Rule) -> String {
+    let what = match &rule.carries {
+        Carries::Ports(protocol, ports) => {
+            let ports: Vec<String> = ports.iter().map(ToString::to_string).collect();
+            format!("{protocol} {}", ports.join(","))
+        }
+        Carries::Icmp(kind, code) => format!("ICMP {kind},{code}"),
+        Carries::Icmpv6(kind, code) => format!("ICMPv6 {kind},{code}"),
+    };
+    let from: Vec<String> = rule.ranges.iter().map(ToString::to_string).chain(rule.groups.iter().cloned()).collect();
+    let from = if from.is_empty() { "anywhere".to_owned() } else { from.join(",") };
+    format!("{what} from {from}: {}", rule.description)
 }
 
 /// A backend nobody checks.

@@ -1,7 +1,7 @@
 use super::*;
 
 fn request(method: &str) -> Request {
-    Request { length: 0, method: Method::of(method), old: false, body: Framing::Empty, keep: true, upgrade: false }
+    Request { length: 0, method: Method::of(method), old: false, body: Framing::Empty, keep: true, upgrade: false, expects: false }
 }
 
 fn read_to(request: &Request, text: &str) -> (Result<Option<Response>, Unreadable>, String) {
