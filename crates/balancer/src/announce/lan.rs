@@ -4,6 +4,7 @@
 //! ```text
 //! told to hold --> probing --nobody answers--> announcing <--> suspended (its link went down; goes on when told again)
 //!                     '--somebody does--> taken, and probing again later
+//! another Node's now --> leaving --that one announces it, or a moment passes--> gone
 //! ```
 //! A killed process answers nothing from that moment on; what it left in the kernel is silent (see [`crate::guard`]).
 
@@ -39,6 +40,8 @@ pub(super) struct Orders {
     pub(super) guard: Arc<Program>,
     /// The addresses.
     pub(super) posts: BTreeMap<IpAddr, Post>,
+    /// Addresses that other Nodes have now: those of them that we hold are handed over.
+    pub(super) handed: BTreeSet<IpAddr>,
     /// The hardware addresses of other Nodes: they may have had an address a moment ago.
     pub(super) friends: BTreeSet<Hardware>,
     /// Whether this was decided by who sees whose heart beats: then what was suspended goes on.

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use fairlead_api::source::Event;
 use fairlead_cluster::{Cluster, Error as ApiError, Recorder, Step};
 use fairlead_kernel::Error;
+use fairlead_kernel::packet::Hardware;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use tokio::sync::watch;
@@ -27,8 +28,8 @@ use crate::owner::{self, Member, Ownership, Presence, Reach};
 
 /// Writes of ours that may still come back by the watch.
 const SENT: usize = 16;
-/// Who leaves goes on answering for so long: others begin meanwhile.
-const GRACE: Duration = Duration::from_millis(250);
+/// Who leaves waits for others to begin, but no longer than this.
+const GRACE: Duration = Duration::from_millis(600);
 
 /// The work of an announcer.
 #[derive(Debug)]
@@ -375,12 +376,10 @@ impl Work {
             let wanted: BTreeSet<IpAddr> = self.input.wanted.iter().map(|one| one.address).collect();
             self.posts.retain(|address, _| wanted.contains(address));
         }
-        let others = members.iter().filter(|member| member.name != self.settings.node);
-        let friends = others.flat_map(|member| &member.attachments).map(|one| one.hardware).collect();
         // What was held before the first decision may be ours again: it is left alone until then.
         if self.sighted || !self.owners.is_empty() {
-            let (guard, posts) = (self.guard.clone(), self.posts.clone());
-            self.lan.hold(Orders { guard, posts, friends, sighted: self.sighted });
+            let (guard, posts, handed) = (self.guard.clone(), self.posts.clone(), self.handed());
+            self.lan.hold(Orders { guard, posts, handed, friends: self.friends(&members), sighted: self.sighted });
         }
         self.publish();
     }
@@ -402,6 +401,20 @@ impl Work {
         .collect()
     }
 
+    /// The hardware addresses of other Nodes.
+    fn friends(&self, members: &[Member]) -> BTreeSet<Hardware> {
+        let others = members.iter().filter(|member| member.name != self.settings.node);
+        others.flat_map(|member| &member.attachments).map(|one| one.hardware).collect()
+    }
+
+    /// The addresses that are other Nodes', as far as we can see.
+    fn handed(&self) -> BTreeSet<IpAddr> {
+        let me = self.settings.node.as_str();
+        let theirs = |ownership: &Ownership| ownership.owner.as_deref().is_some_and(|owner| owner != me);
+        let theirs = self.owners.iter().filter(|(_, ownership)| self.sighted && theirs(ownership));
+        theirs.map(|(address, _)| *address).collect()
+    }
+
     fn publish(&mut self) {
         let here = self.lan.here.borrow_and_update().clone();
         self.tell_taken(&here);
@@ -415,6 +428,15 @@ impl Work {
         });
     }
 
+    /// Lets go of each address as soon as another Node announces it.
+    async fn hand_over(&mut self) {
+        let friends = self.friends(&self.members());
+        let handed = std::mem::take(&mut self.posts).into_keys().collect();
+        let orders = Orders { guard: self.guard.clone(), posts: BTreeMap::new(), handed, friends, sighted: true };
+        self.lan.hold(orders);
+        let _ = timeout(GRACE, self.lan.here.wait_for(BTreeMap::is_empty)).await;
+    }
+
     /// Tells others that we go, and answers a little longer.
     async fn leave(mut self) {
         self.writing = None;
@@ -423,8 +445,8 @@ impl Work {
         let told = timeout(limit, self.heart().leave()).await;
         if !matches!(told, Ok(Ok(()))) {
             tracing::debug!("others were not told that this node goes; they find out");
-        } else if live > 1 && !self.posts.is_empty() {
-            tokio::time::sleep(GRACE).await;
+        } else if live > 1 {
+            self.hand_over().await;
         }
         drop(self.lan);
     }

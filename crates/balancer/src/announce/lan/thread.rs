@@ -137,7 +137,7 @@ impl Thread {
         let Some(orders) = self.orders.clone() else { return };
         let now = Instant::now();
         self.retry = None;
-        self.let_go(|address| !orders.posts.contains_key(address));
+        self.hand_over(&orders, now);
         // An address that is not guarded is not held either.
         if let Err(error) = self.table.apply(&orders.guard) {
             return self.failed("cannot guard load balancers' addresses", &error, now);
@@ -155,6 +155,17 @@ impl Thread {
             }
         }
         self.settle(now);
+    }
+
+    /// Lets go of what is no longer ours: at once, or when the Node that has it now is heard.
+    fn hand_over(&mut self, orders: &Orders, now: Instant) {
+        let mut stays: BTreeSet<IpAddr> = orders.posts.keys().copied().collect();
+        for (address, held) in &mut self.held {
+            if !stays.contains(address) && orders.handed.contains(address) && held.hand_over(now) {
+                stays.insert(*address);
+            }
+        }
+        self.let_go(|address| !stays.contains(address));
     }
 
     /// Holds no longer what `gone` says, and nothing an earlier process held.
@@ -321,22 +332,29 @@ impl Thread {
         if self.retry.is_some_and(|retry| retry <= now) {
             self.carry_out(false);
         }
-        let mut done = false;
-        for (address, held) in &mut self.held {
-            let Some(due) = held.due(now) else { continue };
-            done = true;
-            for port in held.ports.iter().filter_map(|index| self.ports.get(index)) {
-                let sent = match due {
-                    Due::Probe => port.probe(*address),
-                    Due::Announce => port.announce(*address),
-                };
-                if let Err(error) = sent {
-                    tracing::debug!(%error, %address, "a frame is lost");
-                }
-            }
+        let due: Vec<(IpAddr, Due)> =
+            self.held.iter_mut().filter_map(|(address, held)| Some((*address, held.due(now)?))).collect();
+        let gone: BTreeSet<IpAddr> = self.held.iter().filter(|(_, held)| held.is_gone()).map(|(one, _)| *one).collect();
+        if !gone.is_empty() {
+            self.let_go(|address| gone.contains(address));
         }
-        if done {
+        // Who hears of an address finds it.
+        if !due.is_empty() {
             self.settle(now);
+        }
+        due.into_iter().for_each(|(address, due)| self.send(address, due));
+    }
+
+    fn send(&self, address: IpAddr, due: Due) {
+        let Some(held) = self.held.get(&address) else { return };
+        for port in held.ports.iter().filter_map(|index| self.ports.get(index)) {
+            let sent = match due {
+                Due::Probe => port.probe(address),
+                Due::Announce => port.announce(address),
+            };
+            if let Err(error) = sent {
+                tracing::debug!(%error, %address, "a frame is lost");
+            }
         }
     }
 
