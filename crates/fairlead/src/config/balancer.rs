@@ -8,6 +8,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use fairlead_balancer::config::Config as Balancers;
 use fairlead_balancer::run::{CLASS, Provisioning, Settings};
+use fairlead_balancer::sctp;
 use fairlead_balancer::spec::Scheme;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -134,16 +135,10 @@ impl Said<'_> {
             config: Arc::new(config),
             class: if class.is_empty() { CLASS.to_owned() } else { class.to_owned() },
             provisioning,
-            sctp: has_sctp(),
+            sctp: sctp::is_there(),
             page: page(self.page)?,
         })
     }
-}
-
-/// Whether the kernel has SCTP. Who asks for a socket makes it load the module, where there is one.
-fn has_sctp() -> bool {
-    const SCTP: i32 = 132;
-    socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, Some(socket2::Protocol::from(SCTP))).is_ok()
 }
 
 /// An empty text switches it off.
