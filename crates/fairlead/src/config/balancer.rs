@@ -1,7 +1,7 @@
 //! What load balancers run with: pools and a configuration file, beside the server, on a joined machine, or as `fairlead balancer`.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
@@ -17,6 +17,9 @@ use crate::gates::switch;
 
 /// Where to say how load balancers do.
 pub(crate) const PAGE: &str = "127.0.0.1:10253";
+
+/// The directory of access logs that wait for object stores, in the data directory.
+const SPOOL: &str = "access-logs";
 
 /// The options of `fairlead balancer`.
 #[derive(Debug, Clone, Default, Args)]
@@ -74,6 +77,7 @@ impl Balancer {
             class: &flags.load_balancer_class,
             page: &flags.balancer_bind_address,
             node: text(&flags.node_name),
+            data_dir: Path::new(super::ROOT_DATA_DIR),
         };
         let provisioning = if elect { Provisioning::Elected } else { Provisioning::Here };
         Ok(Balancer {
@@ -86,7 +90,12 @@ impl Balancer {
 }
 
 /// What load balancers beside the server run with; `None`: there are none.
-pub(super) fn settings(flags: &Flags, role: Role, provisioning: Provisioning) -> anyhow::Result<Option<Settings>> {
+pub(super) fn settings(
+    flags: &Flags,
+    role: Role,
+    data_dir: &Path,
+    provisioning: Provisioning,
+) -> anyhow::Result<Option<Settings>> {
     let asked = flags.pool.is_some() || flags.internal_pool.is_some() || flags.balancer_config.is_some();
     if role != Role::Up && !asked {
         return Ok(None);
@@ -98,6 +107,7 @@ pub(super) fn settings(flags: &Flags, role: Role, provisioning: Provisioning) ->
         class: &flags.load_balancer_class,
         page: &flags.balancer_bind_address,
         node: text(&flags.hostname_override),
+        data_dir,
     };
     said.settings(provisioning).map(Some)
 }
@@ -110,6 +120,7 @@ struct Said<'a> {
     class: &'a Option<Text>,
     page: &'a Option<Text>,
     node: &'a str,
+    data_dir: &'a Path,
 }
 
 impl Said<'_> {
@@ -134,7 +145,8 @@ impl Said<'_> {
             config: Arc::new(config),
             class: if class.is_empty() { CLASS.to_owned() } else { class.to_owned() },
             provisioning,
-            sctp: std::path::Path::new("/proc/net/sctp").exists(),
+            sctp: Path::new("/proc/net/sctp").exists(),
+            spool: self.data_dir.join(SPOOL),
             page: page(self.page)?,
         })
     }
