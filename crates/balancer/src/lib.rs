@@ -25,6 +25,7 @@ pub mod pools;
 pub mod provision;
 pub mod proxy_header;
 pub mod run;
+pub mod sctp;
 pub mod serving;
 pub mod spec;
 pub mod tcp;

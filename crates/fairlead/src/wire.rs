@@ -181,7 +181,7 @@ fn options(
         admission: Admission {
             deny_external_ips: wants("DenyServiceExternalIPs"),
             external_ip_ranges: config.external_ip_ranges.clone(),
-            load_balancer: None,
+            load_balancer: config.balancer.as_ref().map(balancer::limits),
         },
         advertise: inside.unwrap_or_else(|| SocketAddr::new(advertised(config), address.port())),
         authorization: config.authorization,

@@ -8,6 +8,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use fairlead_balancer::config::Config as Balancers;
 use fairlead_balancer::run::{CLASS, Provisioning, Settings};
+use fairlead_balancer::sctp;
 use fairlead_balancer::spec::Scheme;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -145,7 +146,7 @@ impl Said<'_> {
             config: Arc::new(config),
             class: if class.is_empty() { CLASS.to_owned() } else { class.to_owned() },
             provisioning,
-            sctp: Path::new("/proc/net/sctp").exists(),
+            sctp: sctp::is_there(),
             spool: self.data_dir.join(SPOOL),
             page: page(self.page)?,
         })
