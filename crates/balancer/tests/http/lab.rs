@@ -165,13 +165,16 @@ pub(crate) fn tls() -> (Arc<ServerTls>, String) {
     (Arc::new(ServerTls::new(&[read], &policy, ALPN_HTTP).unwrap()), certificate)
 }
 
+/// The head of a request and its body.
+type Heard = (String, Vec<u8>);
+
 /// A backend that notes what it is asked, and answers with its name.
 pub(crate) struct Server {
     pub at: SocketAddr,
     /// Connections on which something was said.
     pub connections: Arc<AtomicUsize>,
     /// The heads and bodies of requests.
-    pub heard: Arc<Mutex<Vec<(String, Vec<u8>)>>>,
+    pub heard: Arc<Mutex<Vec<Heard>>>,
     stop: Arc<AtomicBool>,
 }
 
@@ -213,7 +216,7 @@ impl Server {
 
     /// One that makes its answers of heads and bodies; `None`: it hangs up.
     pub(crate) fn talking(answer: impl Fn(&str, &[u8]) -> Option<Vec<u8>> + Send + Sync + 'static) -> Server {
-        let heard: Arc<Mutex<Vec<(String, Vec<u8>)>>> = Arc::default();
+        let heard: Arc<Mutex<Vec<Heard>>> = Arc::default();
         let noted = heard.clone();
         let mut server = Server::start(move |mut stream| {
             let mut rest = Vec::new();

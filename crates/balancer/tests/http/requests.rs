@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use fairlead_balancer::engine::{Engine, Options};
+use fairlead_balancer::spec::ProxyVersion;
+
 use crate::lab::{Client, Server, Wish, in_lab, status};
 
 #[test]
@@ -141,5 +144,44 @@ fn a_backend_that_does_not_answer_costs_its_client_a_504() {
         let (head, body) = Client::to(wish.at()).get("/").unwrap();
         assert_eq!(status(&head), 504);
         assert_eq!(body, "504 Gateway Timeout: the backend did not answer in time\n");
+    });
+}
+
+#[test]
+fn a_backend_that_wants_a_proxy_header_gets_one_on_a_connection_of_its_own() {
+    in_lab("a_backend_that_wants_a_proxy_header_gets_one_on_a_connection_of_its_own", || {
+        let server = Server::named("one");
+        let wish = Wish { send_proxy: Some(ProxyVersion::V1), ..Wish::to(&[server.at]) };
+        let _engine = wish.start();
+        for _ in 0..2 {
+            let mut client = Client::to(wish.at());
+            let from = client.stream.local_addr().unwrap();
+            assert_eq!(client.get("/").unwrap().1, "one");
+            let head = server.heads().pop().unwrap();
+            let line = format!("PROXY TCP4 127.0.0.1 127.0.0.1 {} 7000\r\nGET / HTTP/1.1\r\n", from.port());
+            assert!(head.starts_with(&line), "{head}");
+        }
+        assert_eq!(server.count(), 2);
+    });
+}
+
+#[test]
+fn a_body_may_not_be_longer_than_the_engine_allows() {
+    in_lab("a_body_may_not_be_longer_than_the_engine_allows", || {
+        let server = Server::named("one");
+        let wish = Wish::to(&[server.at]);
+        let engine = Engine::start(Options { threads: 1, body: Some(10), ..Options::default() }).unwrap();
+        wish.serve(&engine);
+        let cases = [
+            ("Content-Length: 10\r\n\r\n0123456789", 200),
+            ("Content-Length: 11\r\n\r\n0123456789a", 413),
+            ("Transfer-Encoding: chunked\r\n\r\na\r\n0123456789\r\n0\r\n\r\n", 200),
+            ("Transfer-Encoding: chunked\r\n\r\na\r\n0123456789\r\n1\r\na\r\n0\r\n\r\n", 413),
+        ];
+        for (rest, expected) in cases {
+            let mut client = Client::to(wish.at());
+            client.send(&format!("POST / HTTP/1.1\r\nHost: a\r\n{rest}"));
+            assert_eq!(status(&client.hear().unwrap().0), expected, "{rest}");
+        }
     });
 }
