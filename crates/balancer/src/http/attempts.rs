@@ -4,10 +4,10 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use super::Connection;
 use super::dial::{self, Backend, Shared};
 use super::h2c::Line;
 use super::refusal::Refusal;
-use super::Connection;
 use crate::backends::Chosen;
 use crate::serving::Serving;
 

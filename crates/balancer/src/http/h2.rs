@@ -76,13 +76,7 @@ where
     let handshake = tokio::time::timeout(OPENING, builder().handshake::<_, Bytes>(stream));
     let Ok(Ok(mut h2)) = handshake.await else { return };
     let zero = || Cell::new(0);
-    let streams = Rc::new(Streams {
-        connection,
-        shared,
-        active: Cell::new(0),
-        accepted: zero(),
-        taken_back: zero(),
-    });
+    let streams = Rc::new(Streams { connection, shared, active: Cell::new(0), accepted: zero(), taken_back: zero() });
     accept(&mut h2, &streams).await;
     h2.graceful_shutdown();
     // Streams that run go on until they are done; the engine ends what takes too long.

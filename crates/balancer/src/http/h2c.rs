@@ -142,7 +142,12 @@ fn builder() -> client::Builder {
 }
 
 /// Moves a connection's frames until it ends, or has carried nothing for long enough.
-async fn drive(connection: client::Connection<Stream, Bytes>, to: SocketAddr, state: Rc<LineState>, lines: Weak<Lines>) {
+async fn drive(
+    connection: client::Connection<Stream, Bytes>,
+    to: SocketAddr,
+    state: Rc<LineState>,
+    lines: Weak<Lines>,
+) {
     let mut connection = std::pin::pin!(connection);
     loop {
         tokio::select! {
@@ -183,7 +188,8 @@ impl Waiting {
         match ready!(Pin::new(&mut self.response).poll(task)) {
             Ok(answer) => Poll::Ready(Ok(answer)),
             Err(error) => {
-                self.refused = error.reason() == Some(Reason::REFUSED_STREAM) || (error.is_go_away() && error.is_remote());
+                self.refused =
+                    error.reason() == Some(Reason::REFUSED_STREAM) || (error.is_go_away() && error.is_remote());
                 if !error.is_reset() {
                     self.state.closed.set(true);
                 }

@@ -22,8 +22,6 @@ pub(crate) struct Pump {
     verified: usize,
     flushed: bool,
     splice: Splice,
-    /// How long the body may become.
-    most: u64,
     /// How many bytes of the body were written, with its chunks.
     pub(crate) moved: u64,
 }
@@ -50,8 +48,6 @@ pub(crate) enum Broken {
     To,
     /// It has no end that all readers agree on.
     Malformed,
-    /// It is longer than allowed.
-    TooLong,
 }
 
 /// A body so small is put behind its head, which costs less than two pieces.
@@ -69,13 +65,7 @@ impl Pump {
             Framing::Chunked => Left::Chunked(Chunks::default()),
             Framing::End => Left::End,
         };
-        Pump { head, sent: 0, left, verified: 0, flushed: true, splice: Splice::default(), most: u64::MAX, moved: 0 }
-    }
-
-    /// The same, but the body may not be longer than this.
-    pub(crate) fn at_most(mut self, most: Option<u64>) -> Pump {
-        self.most = most.unwrap_or(u64::MAX);
-        self
+        Pump { head, sent: 0, left, verified: 0, flushed: true, splice: Splice::default(), moved: 0 }
     }
 
     /// Whether nothing of it was taken from the client: it can be sent to somebody else.
@@ -169,7 +159,7 @@ impl Pump {
             }
             Left::End => self.verified = inlet.bytes().len(),
         }
-        if self.moved + self.verified as u64 > self.most { Err(Broken::TooLong) } else { Ok(()) }
+        Ok(())
     }
 
     fn poll_write<W: AsyncWrite + Unpin>(

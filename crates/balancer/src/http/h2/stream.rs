@@ -79,17 +79,17 @@ impl Stream<'_> {
         let body = refusal.body();
         let mut answer = Answer::new(());
         *answer.status_mut() = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::BAD_GATEWAY);
-        answer.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("text/plain; charset=utf-8"));
+        answer
+            .headers_mut()
+            .insert(header::CONTENT_TYPE, header::HeaderValue::from_static("text/plain; charset=utf-8"));
         answer.headers_mut().insert(header::CONTENT_LENGTH, header::HeaderValue::from(body.len()));
         self.streams.connection.context.counters().answered(refusal.status);
         let (record, length, head_only) = (self.record.take(), body.len() as u64, self.parts.method == "HEAD");
         if let Ok(mut stream) = self.respond.send_response(answer, head_only)
             && !head_only
         {
-            // It is short: that it waits for room does not matter.
+            // It is short: that it waits for room does not matter. What the client still sends is refused with the stream's end.
             let _ = stream.send_data(Bytes::from(body), true);
-            // What the client still sends of its request is not wanted.
-            self.respond.send_reset(Reason::NO_ERROR);
         }
         record.into_iter().for_each(|record| record.refused(refusal.status, length, &self.serving));
     }
@@ -181,8 +181,7 @@ impl Stream<'_> {
                         // The end of a request that is already answered is nobody's trouble.
                         sent = poll_upload(task, &mut upload, &mut backend).unwrap_or(false);
                     }
-                    let polled =
-                        download.poll(task, (&mut backend.inlet, &mut backend.stream), &mut to, buffers);
+                    let polled = download.poll(task, (&mut backend.inlet, &mut backend.stream), &mut to, buffers);
                     if before != (upload.moved, download.moved) {
                         watch.start(idle);
                     }
@@ -216,7 +215,6 @@ impl Stream<'_> {
             backend.inlet.release(buffers);
         }
         match delivered {
-            Ok(()) if !sent => self.respond.send_reset(Reason::NO_ERROR),
             Ok(()) => {}
             Err(Broken::To) => return Err(None),
             Err(_) => {
@@ -318,7 +316,6 @@ impl Stream<'_> {
         let moved = (upload.moved, download.moved);
         self.record.take().into_iter().for_each(|record| record.done(moved, &self.serving));
         match carried {
-            Ok(()) if !upload.done() => self.respond.send_reset(Reason::NO_ERROR),
             Ok(()) => {}
             Err(Broken::To) => return Err(None),
             Err(_) => {
