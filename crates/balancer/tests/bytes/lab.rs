@@ -14,6 +14,7 @@ use fairlead_balancer::backends::{Backend, Backends, Stage};
 use fairlead_balancer::engine::{Engine, ListenerKey, Options};
 use fairlead_balancer::serving::Serving;
 use fairlead_balancer::spec::{Check, Choice, How, Kind, Listener, Path, ProxyVersion, Scheme, Sources, Speaks, Spec};
+use fairlead_balancer::tls::{ClientTls, ServerTls};
 use fairlead_kernel::netns::Namespace;
 use ipnet::IpNet;
 
@@ -45,6 +46,8 @@ pub(crate) struct Wish {
     pub(crate) trusted: Vec<IpNet>,
     pub(crate) sources: Option<Vec<IpNet>>,
     pub(crate) check: Check,
+    pub(crate) tls: Option<Arc<ServerTls>>,
+    pub(crate) reencrypt: Option<Arc<ClientTls>>,
 }
 
 impl Default for Wish {
@@ -60,7 +63,16 @@ impl Default for Wish {
             accept_proxy: false,
             trusted: Vec::new(),
             sources: None,
-            check: Check { how: How::Tcp, healthy: 2, unhealthy: 6, interval, timeout: Duration::from_secs(5) },
+            tls: None,
+            reencrypt: None,
+            check: Check {
+                how: How::Tcp,
+                port: None,
+                healthy: 2,
+                unhealthy: 6,
+                interval,
+                timeout: Duration::from_secs(5),
+            },
         }
     }
 }
@@ -109,6 +121,11 @@ impl Wish {
         };
         let spec = Spec {
             service: Arc::new(Key::new("default", "web")),
+            name: "a0123".to_owned(),
+            families: Vec::new(),
+            needs: Vec::new(),
+            health_check_port: None,
+            notes: Vec::new(),
             scheme: Scheme::Public,
             kind: Kind::Classic,
             path: Path::Userspace,
@@ -130,8 +147,8 @@ impl Wish {
             listener,
             addresses: self.addresses.clone(),
             backends: self.backends.clone(),
-            tls: None,
-            reencrypt: None,
+            tls: self.tls.clone(),
+            reencrypt: self.reencrypt.clone(),
             log: None,
             sources: self.sources.clone().map(Arc::from),
             trusted: self.trusted.clone().into(),
