@@ -209,7 +209,7 @@ impl Work {
 
     /// When there is something to do though nothing happens.
     fn date(&self) -> Instant {
-        let free = self.writing.is_none();
+        let free = self.writing.is_none() && !self.is_idle();
         let beat = free.then_some(self.next);
         let suspicion = self.suspicion().filter(|_| free);
         let blind = self.pulse.sighted_until().filter(|_| self.sighted);

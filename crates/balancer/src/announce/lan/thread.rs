@@ -50,6 +50,8 @@ pub(super) struct Thread {
     /// All links, by number, that are up and have networks.
     attached: BTreeMap<u32, Attachment>,
     held: BTreeMap<IpAddr, Held>,
+    /// What an earlier process held: nobody has to be asked for it.
+    inherited: BTreeSet<IpAddr>,
     orders: Option<Orders>,
     /// The orders could not be carried out whole: then again.
     retry: Option<Instant>,
@@ -57,6 +59,8 @@ pub(super) struct Thread {
     look: Instant,
     /// What went wrong last, so that it is said once.
     trouble: String,
+    /// How it is with what is held may have changed.
+    changed: bool,
 }
 
 impl Thread {
@@ -68,6 +72,7 @@ impl Thread {
         }
         let mut links = Links::open()?;
         let loopback = links.index("lo")?;
+        let inherited = links.local(OWNER)?.into_iter().collect();
         // Machines without IPv6 are fine.
         let groups = Groups::open().ok();
         let mut thread = Thread {
@@ -83,10 +88,12 @@ impl Thread {
             ports: BTreeMap::new(),
             attached: BTreeMap::new(),
             held: BTreeMap::new(),
+            inherited,
             orders: None,
             retry: None,
             look: Instant::now(),
             trouble: String::new(),
+            changed: false,
         };
         thread.look()?;
         Ok(thread)
@@ -137,7 +144,7 @@ impl Thread {
     fn carry_out(&mut self, fresh: bool) {
         let Some(orders) = self.orders.clone() else { return };
         let now = Instant::now();
-        self.retry = None;
+        (self.retry, self.changed) = (None, true);
         if let Some(posts) = &orders.posts {
             self.hand_over(posts, &orders.handed, now);
         }
@@ -147,7 +154,9 @@ impl Thread {
         }
         let Some(posts) = orders.posts else { return };
         self.open_ports(&posts, now);
-        for (address, post) in posts {
+        let inherited = std::mem::take(&mut self.inherited);
+        for (address, mut post) in posts {
+            post.probe &= !inherited.contains(&address);
             let ports = self.ports_of(&post, address);
             match self.held.get_mut(&address) {
                 Some(held) if fresh => held.confirm(post, ports, now),
@@ -281,9 +290,9 @@ impl Thread {
     fn claimed(&mut self, address: IpAddr, hardware: Hardware, now: Instant) {
         let own = self.attached.values().any(|one| one.hardware == hardware);
         let friend = self.orders.as_ref().is_some_and(|orders| orders.friends.contains(&hardware));
-        if let Some(held) = self.held.get_mut(&address).filter(|_| !own)
-            && held.rival(hardware, friend, now)
-        {
+        let Some(held) = self.held.get_mut(&address).filter(|_| !own) else { return };
+        self.changed = true;
+        if held.rival(hardware, friend, now) {
             // Who listens is behind: the next one says the same.
             let _ = self.says.rivals.try_send(Rival { address, hardware });
         }
@@ -304,10 +313,12 @@ impl Thread {
             self.held.iter_mut().filter_map(|(address, held)| Some((*address, held.due(now)?))).collect();
         let gone: BTreeSet<IpAddr> = self.held.iter().filter(|(_, held)| held.is_gone()).map(|(one, _)| *one).collect();
         if !gone.is_empty() {
+            self.changed = true;
             self.let_go(|address| gone.contains(address));
         }
         // Who hears of an address finds it.
         if !due.is_empty() {
+            self.changed = true;
             self.settle(now);
         }
         due.into_iter().for_each(|(address, due)| self.send(address, due));
@@ -332,7 +343,10 @@ impl Thread {
     }
 
     /// Says how it is with what is held, if that changed.
-    fn tell(&self) {
+    fn tell(&mut self) {
+        if !std::mem::take(&mut self.changed) {
+            return;
+        }
         let here: BTreeMap<IpAddr, _> = self.held.iter().map(|(address, held)| (*address, held.here())).collect();
         self.says.here.send_if_modified(|said| {
             let changed = *said != here;

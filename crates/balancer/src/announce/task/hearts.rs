@@ -14,7 +14,7 @@ impl Work {
     pub(super) fn beat_if_due(&mut self) {
         let now = Instant::now();
         let due = self.next <= now || self.suspicion().is_some_and(|when| when <= now);
-        if self.writing.is_some() || !due {
+        if self.writing.is_some() || !due || self.is_idle() {
             return;
         }
         let last = self.sent.back().map(|(stamp, _)| stamp.as_str()).unwrap_or_default();
@@ -30,6 +30,11 @@ impl Work {
             timeout(limit, beat).await.unwrap_or_else(|_| Err(late()))
         }));
         (self.began, self.next) = (Some(now), now + self.settings.times.interval);
+    }
+
+    /// Whether there is nothing to answer for: then nobody needs to know who lives, and nothing is written.
+    pub(super) fn is_idle(&self) -> bool {
+        self.input.wanted.is_empty()
     }
 
     /// When a beat is wanted to see whether somebody is gone. One that began since then will show it.

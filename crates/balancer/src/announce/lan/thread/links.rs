@@ -60,7 +60,7 @@ impl Thread {
         if attached == self.attached {
             return Ok(());
         }
-        self.attached = attached;
+        (self.attached, self.changed) = (attached, true);
         let posts = self.orders.as_ref().and_then(|orders| orders.posts.clone()).unwrap_or_default();
         self.open_ports(&posts, now);
         let ports: Vec<(IpAddr, Vec<u32>)> =
