@@ -4,6 +4,7 @@
 //! ```text
 //! told to hold --> probing --nobody answers--> announcing <--> suspended (its link went down; goes on when told again)
 //!                     '--somebody does--> taken, and probing again later
+//! another Node's now --> leaving --that one announces it, or a moment passes--> gone
 //! ```
 //! A killed process answers nothing from that moment on; what it left in the kernel is silent (see [`crate::guard`]).
 
@@ -37,8 +38,10 @@ pub(super) const OWNER: u8 = 208;
 pub(super) struct Orders {
     /// What may reach this machine: in force before an address is held.
     pub(super) guard: Arc<Program>,
-    /// The addresses.
-    pub(super) posts: BTreeMap<IpAddr, Post>,
+    /// The addresses; `None`: it is not known yet which, and what an earlier process held stays.
+    pub(super) posts: Option<BTreeMap<IpAddr, Post>>,
+    /// Addresses that other Nodes have now: those of them that we hold are handed over.
+    pub(super) handed: BTreeSet<IpAddr>,
     /// The hardware addresses of other Nodes: they may have had an address a moment ago.
     pub(super) friends: BTreeSet<Hardware>,
     /// Whether this was decided by who sees whose heart beats: then what was suspended goes on.

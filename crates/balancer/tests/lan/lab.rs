@@ -149,6 +149,23 @@ impl Lab {
     }
 }
 
+impl Lab {
+    /// Connects again and again until the right Node answers, and a little longer: the longest time in which none did.
+    #[track_caller]
+    pub(crate) fn longest_gap(&self, address: &str, right: impl Fn(&String) -> bool) -> Duration {
+        let (start, mut last, mut longest) = (Instant::now(), Instant::now(), Duration::ZERO);
+        let mut since = None;
+        while since.is_none_or(|since: Instant| since.elapsed() < Duration::from_millis(500)) {
+            assert!(start.elapsed() < PATIENCE, "the right Node does not answer\n{}", self.logs());
+            let Some(name) = self.connect(address, Duration::from_millis(20)) else { continue };
+            longest = longest.max(last.elapsed());
+            last = Instant::now();
+            since = if right(&name) { since.or(Some(last)) } else { None };
+        }
+        longest
+    }
+}
+
 fn connect(to: SocketAddr, limit: Duration) -> Option<String> {
     let mut stream = TcpStream::connect_timeout(&to, limit).ok()?;
     stream.set_read_timeout(Some(limit)).unwrap();

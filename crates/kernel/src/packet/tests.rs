@@ -30,7 +30,7 @@ fn arp_is_read_and_written() {
     let probe = Arp::probe(OURS, [192, 0, 2, 100].into());
     check(probe, BROADCAST, "ffffffffffff 020000000001 ARP 0001 020000000001 00000000 000000000000 c0000264");
     let announced = Arp::announcement(Operation::Reply, OURS, [192, 0, 2, 100].into());
-    check(announced, BROADCAST, "ffffffffffff 020000000001 ARP 0002 020000000001 c0000264 ffffffffffff c0000264");
+    check(announced, BROADCAST, "ffffffffffff 020000000001 ARP 0002 020000000001 c0000264 020000000001 c0000264");
 }
 
 #[test]

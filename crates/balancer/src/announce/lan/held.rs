@@ -22,6 +22,8 @@ const PROBES: u8 = 3;
 const PROBE: Duration = Duration::from_millis(80);
 /// An address somebody else has is asked for again after this.
 const TAKEN: Duration = Duration::from_secs(30);
+/// An address is answered for until the Node that has it now announces it, but no longer than this.
+const HANDOVER: Duration = Duration::from_millis(500);
 /// Who says the same of itself may be about to stop; after this we say it again.
 const DEFENCE: Duration = Duration::from_millis(300);
 
@@ -32,6 +34,8 @@ pub enum Here {
     Probing,
     /// It is this machine's, and whoever asks is told so.
     Held,
+    /// It is another Node's, which has not announced it yet.
+    Leaving,
     /// Its link is down.
     Suspended,
     /// Somebody who is no Node has it. It is not announced.
@@ -50,10 +54,24 @@ pub(super) struct Held {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    Probing { sent: u8, next: Instant },
-    Announcing { sent: usize, next: Instant },
+    Probing {
+        sent: u8,
+        next: Instant,
+    },
+    Announcing {
+        sent: usize,
+        next: Instant,
+    },
     Suspended,
-    Taken { by: Hardware, until: Instant },
+    Taken {
+        by: Hardware,
+        until: Instant,
+    },
+    /// It is another Node's now, which is waited for.
+    Leaving {
+        until: Instant,
+    },
+    Gone,
 }
 
 /// What is to be done now.
@@ -73,7 +91,8 @@ impl Held {
     /// It is told again to hold the address.
     pub(super) fn confirm(&mut self, post: Post, ports: Vec<u32>, now: Instant) {
         let more = ports.iter().any(|port| !self.ports.contains(port));
-        if self.state == State::Suspended || (more && self.answers()) {
+        let waits = matches!(self.state, State::Suspended | State::Leaving { .. } | State::Gone);
+        if waits || (more && self.answers()) {
             self.state = announcing(now);
         }
         (self.post, self.ports) = (post, ports);
@@ -91,20 +110,36 @@ impl Held {
         self.ports = ports;
     }
 
+    /// Another Node has it from now on: it is let go as soon as that one announces it. False: nobody would notice, so at once.
+    pub(super) fn hand_over(&mut self, now: Instant) -> bool {
+        match self.state {
+            State::Announcing { .. } if !self.ports.is_empty() => self.state = State::Leaving { until: now + HANDOVER },
+            State::Leaving { .. } => {}
+            _ => self.state = State::Gone,
+        }
+        !self.is_gone()
+    }
+
+    /// Whether it is no longer held.
+    pub(super) fn is_gone(&self) -> bool {
+        self.state == State::Gone
+    }
+
     /// Whether questions for it are answered.
     pub(super) fn answers(&self) -> bool {
-        matches!(self.state, State::Announcing { .. })
+        matches!(self.state, State::Announcing { .. } | State::Leaving { .. })
     }
 
     /// Whether the machine should have it.
     pub(super) fn is_ours(&self) -> bool {
-        matches!(self.state, State::Announcing { .. } | State::Suspended)
+        matches!(self.state, State::Announcing { .. } | State::Suspended | State::Leaving { .. })
     }
 
     pub(super) fn here(&self) -> Here {
         match self.state {
             State::Probing { .. } => Here::Probing,
             State::Announcing { .. } => Here::Held,
+            State::Leaving { .. } | State::Gone => Here::Leaving,
             State::Suspended => Here::Suspended,
             State::Taken { by, .. } => Here::Taken(by),
         }
@@ -117,8 +152,17 @@ impl Held {
                 (*sent, *next) = (0, (*next).min(now + DEFENCE));
                 true
             }
-            State::Probing { .. } if !friend => {
+            // The Node that had it still answers, and nobody else does.
+            State::Probing { .. } if friend => {
+                self.state = announcing(now);
+                false
+            }
+            State::Probing { .. } => {
                 self.state = State::Taken { by: hardware, until: now + TAKEN };
+                false
+            }
+            State::Leaving { .. } if friend => {
+                self.state = State::Gone;
                 false
             }
             _ => false,
@@ -129,8 +173,8 @@ impl Held {
     pub(super) fn next(&self) -> Option<Instant> {
         match self.state {
             State::Probing { next, .. } | State::Announcing { next, .. } => Some(next),
-            State::Taken { until, .. } => Some(until),
-            State::Suspended => None,
+            State::Taken { until, .. } | State::Leaving { until } => Some(until),
+            State::Suspended | State::Gone => None,
         }
     }
 
@@ -142,6 +186,7 @@ impl Held {
         match self.state {
             State::Taken { .. } => self.state = State::Probing { sent: 0, next: now },
             State::Probing { sent: PROBES, .. } => self.state = announcing(now),
+            State::Leaving { .. } => self.state = State::Gone,
             _ => {}
         }
         match &mut self.state {
@@ -205,11 +250,34 @@ mod tests {
     fn an_address_somebody_has_is_left_to_it() {
         let (start, other) = (Instant::now(), [2; 6]);
         let mut fresh = held(true, &[1], start);
-        assert!(!fresh.rival(other, true, start));
-        assert_eq!(fresh.here(), Here::Probing);
         assert!(!fresh.rival(other, false, start));
         assert_eq!((fresh.here(), fresh.is_ours()), (Here::Taken(other), false));
         assert_eq!(play(&mut fresh, start, 30_000), [(30_000, Due::Probe)]);
+    }
+
+    #[test]
+    fn an_address_is_handed_over_without_a_gap() {
+        let (start, other) = (Instant::now(), [2; 6]);
+        let mut old = held(false, &[1], start);
+        play(&mut old, start, 10);
+        assert!(old.hand_over(start) && old.answers() && old.is_ours());
+        // Who gets it hears the old one, and need not ask any further.
+        let mut new = held(true, &[1], start);
+        assert!(!new.rival(other, true, start));
+        assert_eq!(new.due(start), Some(Due::Announce));
+        // A stranger means nothing.
+        assert!(!old.rival(other, false, start) && !old.is_gone());
+        assert!(!old.rival(other, true, start) && old.is_gone() && !old.answers());
+
+        // The new one is never heard.
+        let mut old = held(false, &[1], start);
+        old.hand_over(start);
+        assert_eq!(play(&mut old, start, 499), []);
+        assert!(!old.is_gone());
+        play(&mut old, start, 500);
+        assert!(old.is_gone());
+        // What nobody was told of goes at once.
+        assert!(!held(false, &[], start).hand_over(start) && !held(true, &[1], start).hand_over(start));
     }
 
     #[test]
