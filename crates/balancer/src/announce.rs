@@ -7,6 +7,8 @@
 //!   (one Lease a Node)  <-- ours, every 0.4 s, with the links that lan sees
 //! ```
 //!
+//! As long as no address is wanted nothing is written at all.
+//!
 //! What happens when the API is away: nobody can see who lives. So whoever holds an address goes on, and nobody begins. A Node that
 //! alone lost the API looks dead to others: one of them takes its addresses over, and it stops as soon as it hears on the LAN
 //! that another Node announces them, since that one must have seen more. When the API is back everybody decides anew from

@@ -38,8 +38,8 @@ pub(super) const OWNER: u8 = 208;
 pub(super) struct Orders {
     /// What may reach this machine: in force before an address is held.
     pub(super) guard: Arc<Program>,
-    /// The addresses.
-    pub(super) posts: BTreeMap<IpAddr, Post>,
+    /// The addresses; `None`: it is not known yet which, and what an earlier process held stays.
+    pub(super) posts: Option<BTreeMap<IpAddr, Post>>,
     /// Addresses that other Nodes have now: those of them that we hold are handed over.
     pub(super) handed: BTreeSet<IpAddr>,
     /// The hardware addresses of other Nodes: they may have had an address a moment ago.

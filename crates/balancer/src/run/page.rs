@@ -6,17 +6,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use fairlead_api::source::Key;
 use fairlead_api::view::Protocol;
-use fairlead_monitor::http;
+use fairlead_monitor::{Format, http};
 use fairlead_plan::Planner;
 use ipnet::IpNet;
 use ::http::StatusCode;
+use ::http::header::ACCEPT;
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::balancer::Balancer;
 use super::members;
+use crate::announce::Owners;
 use crate::backends::{BackendStatus, Health, Stage};
 use crate::engine::{Engine, ListenerStatus};
+use crate::metrics::Metrics;
+use crate::owner::Reach;
 use crate::spec::{Carries, Path, Rule, Spec};
 
 /// Where the page is.
@@ -132,6 +137,7 @@ struct State {
     vpc: Vec<IpNet>,
     balancers: BTreeMap<Key, Balance>,
     engine: Weak<Engine>,
+    owners: Option<watch::Receiver<Arc<Owners>>>,
 }
 
 impl Page {
@@ -156,6 +162,17 @@ impl Page {
         self.state().engine = Arc::downgrade(&engine);
     }
 
+    /// This tells who answers for addresses.
+    pub(super) fn follow(&self, owners: watch::Receiver<Arc<Owners>>) {
+        self.state().owners = Some(owners);
+    }
+
+    /// How listeners do.
+    pub(super) fn listeners(&self) -> Vec<ListenerStatus> {
+        let engine = self.state().engine.upgrade();
+        engine.map(|engine| engine.look()).unwrap_or_default()
+    }
+
     /// The threads are about to end.
     pub(super) fn close(&self) {
         self.state().engine = Weak::new();
@@ -163,11 +180,15 @@ impl Page {
 
     /// What the page says at the moment.
     pub(super) fn report(&self) -> Report {
-        let (node, mut balancers, engine) = {
+        let (node, mut balancers, owners) = {
             let state = self.state();
-            (state.node.clone(), state.balancers.clone(), state.engine.upgrade())
+            let owners = state.owners.as_ref().map(|owners| owners.borrow().clone()).unwrap_or_default();
+            (state.node.clone(), state.balancers.clone(), owners)
         };
-        for status in engine.iter().flat_map(|engine| engine.look()) {
+        for balance in balancers.values_mut() {
+            balance.owners = balance.addresses.iter().filter_map(|address| owner(&owners, *address)).collect();
+        }
+        for status in self.listeners() {
             if let Some(balance) = balancers.get_mut(&*status.key.service) {
                 overlay(balance, &status);
             }
@@ -189,14 +210,24 @@ pub(super) async fn serve(page: Page, address: SocketAddr, stop: CancellationTok
             return;
         }
     };
+    let metrics = Metrics::new();
+    let listeners = page.clone();
+    metrics.ask_listeners(move || listeners.listeners());
     let reply = move |question: http::Question| {
-        let page = page.clone();
+        let (page, metrics) = (page.clone(), metrics.clone());
         async move {
-            if question.path != PATH {
-                return http::not_found();
+            match question.path.as_str() {
+                PATH => {
+                    let body = serde_json::to_vec(&page.report()).unwrap_or_default();
+                    http::answer(StatusCode::OK, "application/json", body)
+                }
+                "/metrics" => {
+                    let accept = question.headers.get(ACCEPT).and_then(|value| value.to_str().ok());
+                    let format = Format::wanted(accept.unwrap_or_default());
+                    http::answer(StatusCode::OK, format.media(), metrics.text(format))
+                }
+                _ => http::not_found(),
             }
-            let body = serde_json::to_vec(&page.report()).unwrap_or_default();
-            http::answer(StatusCode::OK, "application/json", body)
         }
     };
     http::serve(listener, stop, reply).await;
@@ -228,6 +259,17 @@ fn balance(balancer: &Balancer, planner: &Planner, vpc: &[IpNet]) -> Balance {
         refused: balancer.refused.iter().map(ToString::to_string).collect(),
         listeners: balancer.spec.iter().flat_map(|spec| &spec.listeners).map(listener).collect(),
     }
+}
+
+/// Who answers for an address.
+fn owner(owners: &Owners, address: IpAddr) -> Option<OwnerReport> {
+    let ownership = owners.addresses.get(&address)?;
+    let interfaces = match &ownership.reach {
+        Reach::Announced(links) => links.clone(),
+        Reach::Routed => Vec::new(),
+    };
+    let others = ownership.others.iter().map(|(node, why)| (node.clone(), why.to_string())).collect();
+    Some(OwnerReport { address: address.to_string(), node: ownership.owner.clone(), interfaces, others })
 }
 
 /// A rule of a network load balancer in words.

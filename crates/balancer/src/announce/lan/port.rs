@@ -50,11 +50,10 @@ impl Port {
 
     /// The next that was heard of a protocol; `None`: nothing is left. Inside, `None`: something of no interest.
     pub(super) fn hear(&mut self, protocol: Protocol) -> io::Result<Option<Option<Heard>>> {
-        let (socket, read): (_, fn(&[u8]) -> Option<Heard>) = match protocol {
-            Protocol::Arp => (&mut self.arp, arp),
-            Protocol::Ndp => (&mut self.ndp, ndp),
-        };
-        Ok(socket.receive()?.map(read))
+        match protocol {
+            Protocol::Arp => Ok(self.arp.receive()?.map(arp)),
+            Protocol::Ndp => Ok(self.ndp.receive()?.map(ndp)),
+        }
     }
 
     /// Answers a question: we have it.

@@ -1,5 +1,7 @@
 //! The thread itself: waits for frames, for notices of links and of its tables, and for orders.
 
+mod links;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
@@ -8,10 +10,9 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use fairlead_kernel::Error;
-use fairlead_kernel::link::{LinkMonitor, Links, Prefix};
+use fairlead_kernel::link::{LinkMonitor, Links};
 use fairlead_kernel::packet::{Groups, Hardware, Protocol};
 use fairlead_kernel::relay::{Events, Poller, Waker};
-use ipnet::IpNet;
 
 use super::held::{Due, Held};
 use super::port::{Heard, Port};
@@ -49,6 +50,8 @@ pub(super) struct Thread {
     /// All links, by number, that are up and have networks.
     attached: BTreeMap<u32, Attachment>,
     held: BTreeMap<IpAddr, Held>,
+    /// What an earlier process held: nobody has to be asked for it.
+    inherited: BTreeSet<IpAddr>,
     orders: Option<Orders>,
     /// The orders could not be carried out whole: then again.
     retry: Option<Instant>,
@@ -56,6 +59,8 @@ pub(super) struct Thread {
     look: Instant,
     /// What went wrong last, so that it is said once.
     trouble: String,
+    /// How it is with what is held may have changed.
+    changed: bool,
 }
 
 impl Thread {
@@ -67,6 +72,7 @@ impl Thread {
         }
         let mut links = Links::open()?;
         let loopback = links.index("lo")?;
+        let inherited = links.local(OWNER)?.into_iter().collect();
         // Machines without IPv6 are fine.
         let groups = Groups::open().ok();
         let mut thread = Thread {
@@ -82,10 +88,12 @@ impl Thread {
             ports: BTreeMap::new(),
             attached: BTreeMap::new(),
             held: BTreeMap::new(),
+            inherited,
             orders: None,
             retry: None,
             look: Instant::now(),
             trouble: String::new(),
+            changed: false,
         };
         thread.look()?;
         Ok(thread)
@@ -136,14 +144,19 @@ impl Thread {
     fn carry_out(&mut self, fresh: bool) {
         let Some(orders) = self.orders.clone() else { return };
         let now = Instant::now();
-        self.retry = None;
-        self.hand_over(&orders, now);
+        (self.retry, self.changed) = (None, true);
+        if let Some(posts) = &orders.posts {
+            self.hand_over(posts, &orders.handed, now);
+        }
         // An address that is not guarded is not held either.
         if let Err(error) = self.table.apply(&orders.guard) {
             return self.failed("cannot guard load balancers' addresses", &error, now);
         }
-        self.open_ports(&orders.posts, now);
-        for (address, post) in orders.posts {
+        let Some(posts) = orders.posts else { return };
+        self.open_ports(&posts, now);
+        let inherited = std::mem::take(&mut self.inherited);
+        for (address, mut post) in posts {
+            post.probe &= !inherited.contains(&address);
             let ports = self.ports_of(&post, address);
             match self.held.get_mut(&address) {
                 Some(held) if fresh => held.confirm(post, ports, now),
@@ -158,10 +171,10 @@ impl Thread {
     }
 
     /// Lets go of what is no longer ours: at once, or when the Node that has it now is heard.
-    fn hand_over(&mut self, orders: &Orders, now: Instant) {
-        let mut stays: BTreeSet<IpAddr> = orders.posts.keys().copied().collect();
+    fn hand_over(&mut self, posts: &BTreeMap<IpAddr, Post>, handed: &BTreeSet<IpAddr>, now: Instant) {
+        let mut stays: BTreeSet<IpAddr> = posts.keys().copied().collect();
         for (address, held) in &mut self.held {
-            if !stays.contains(address) && orders.handed.contains(address) && held.hand_over(now) {
+            if !stays.contains(address) && handed.contains(address) && held.hand_over(now) {
                 stays.insert(*address);
             }
         }
@@ -233,42 +246,6 @@ impl Thread {
         self.retry = Some(now + RETRY);
     }
 
-    /// The links by which an address is announced that are there.
-    fn ports_of(&self, post: &Post, address: IpAddr) -> Vec<u32> {
-        let has = |one: &Attachment| one.networks.iter().any(|network| network.contains(&address));
-        let wanted = |one: &Attachment| post.links.contains(&one.link) && has(one);
-        let found = self.attached.iter().filter(|(index, one)| wanted(one) && self.ports.contains_key(index));
-        found.map(|(index, _)| *index).collect()
-    }
-
-    /// Opens the sockets that are needed and closes others.
-    fn open_ports(&mut self, posts: &BTreeMap<IpAddr, Post>, now: Instant) {
-        let names: BTreeSet<&String> = posts.values().flat_map(|post| &post.links).collect();
-        let needed = |one: &Attachment| names.contains(&one.link);
-        let attached = &self.attached;
-        // A link of the same number may be another one by now.
-        self.ports
-            .retain(|index, port| attached.get(index).is_some_and(|one| needed(one) && one.hardware == port.hardware));
-        let missing: Vec<(u32, Hardware)> = attached
-            .iter()
-            .filter(|(index, one)| needed(one) && !self.ports.contains_key(index))
-            .map(|(index, one)| (*index, one.hardware))
-            .collect();
-        for (index, hardware) in missing {
-            let opened = Port::open(index, hardware).and_then(|port| {
-                let failed = |source| Error::System { action: format!("listening to link {index}"), source };
-                let token = PORTS + u64::from(index) * 2;
-                self.poller.watch(port.arp.as_fd(), token).map_err(failed)?;
-                self.poller.watch(port.ndp.as_fd(), token + 1).map_err(failed)?;
-                Ok(port)
-            });
-            match opened {
-                Ok(port) => drop(self.ports.insert(index, port)),
-                Err(error) => self.failed("questions cannot be heard", &error, now),
-            }
-        }
-    }
-
     fn happened(&mut self, token: u64) {
         let now = Instant::now();
         match token {
@@ -284,7 +261,7 @@ impl Thread {
                 Err(error) => self.failed("the tables of the load balancer cannot be mended", &error, now),
             },
             _ => {
-                let protocol = if token % 2 == 0 { Protocol::Arp } else { Protocol::Ndp };
+                let protocol = if token.is_multiple_of(2) { Protocol::Arp } else { Protocol::Ndp };
                 let index = u32::try_from((token - PORTS) / 2).unwrap_or(u32::MAX);
                 self.hear(index, protocol, now);
             }
@@ -313,9 +290,9 @@ impl Thread {
     fn claimed(&mut self, address: IpAddr, hardware: Hardware, now: Instant) {
         let own = self.attached.values().any(|one| one.hardware == hardware);
         let friend = self.orders.as_ref().is_some_and(|orders| orders.friends.contains(&hardware));
-        if let Some(held) = self.held.get_mut(&address).filter(|_| !own)
-            && held.rival(hardware, friend, now)
-        {
+        let Some(held) = self.held.get_mut(&address).filter(|_| !own) else { return };
+        self.changed = true;
+        if held.rival(hardware, friend, now) {
             // Who listens is behind: the next one says the same.
             let _ = self.says.rivals.try_send(Rival { address, hardware });
         }
@@ -336,10 +313,12 @@ impl Thread {
             self.held.iter_mut().filter_map(|(address, held)| Some((*address, held.due(now)?))).collect();
         let gone: BTreeSet<IpAddr> = self.held.iter().filter(|(_, held)| held.is_gone()).map(|(one, _)| *one).collect();
         if !gone.is_empty() {
+            self.changed = true;
             self.let_go(|address| gone.contains(address));
         }
         // Who hears of an address finds it.
         if !due.is_empty() {
+            self.changed = true;
             self.settle(now);
         }
         due.into_iter().for_each(|(address, due)| self.send(address, due));
@@ -363,32 +342,11 @@ impl Thread {
         dates.min().unwrap_or(now + LOOK)
     }
 
-    /// Looks which links there are.
-    fn look(&mut self) -> Result<(), Error> {
-        let attached = attachments(&mut self.links)?;
-        let now = Instant::now();
-        self.look = now + LOOK;
-        if attached == self.attached {
-            return Ok(());
-        }
-        self.attached = attached;
-        let posts = self.orders.as_ref().map(|orders| orders.posts.clone()).unwrap_or_default();
-        self.open_ports(&posts, now);
-        let ports: Vec<(IpAddr, Vec<u32>)> =
-            self.held.iter().map(|(address, held)| (*address, self.ports_of(&held.post, *address))).collect();
-        for (address, ports) in ports {
-            self.join(address, &ports);
-            if let Some(held) = self.held.get_mut(&address) {
-                held.attach(ports, now);
-            }
-        }
-        let links = self.attached.values().cloned().collect();
-        self.says.attachments.send_if_modified(|said| std::mem::replace(said, links) != *said);
-        Ok(())
-    }
-
     /// Says how it is with what is held, if that changed.
-    fn tell(&self) {
+    fn tell(&mut self) {
+        if !std::mem::take(&mut self.changed) {
+            return;
+        }
         let here: BTreeMap<IpAddr, _> = self.held.iter().map(|(address, held)| (*address, held.here())).collect();
         self.says.here.send_if_modified(|said| {
             let changed = *said != here;
@@ -396,27 +354,4 @@ impl Thread {
             changed
         });
     }
-}
-
-/// The links that frames can be sent by, and their networks.
-fn attachments(links: &mut Links) -> Result<BTreeMap<u32, Attachment>, Error> {
-    let mut found = BTreeMap::new();
-    let addresses = links.all_addresses()?;
-    for link in links.list()?.into_iter().filter(|link| link.running && link.hardware != [0; 6]) {
-        let own = addresses.iter().filter(|(index, _)| *index == link.index);
-        let networks: BTreeSet<IpNet> = own.filter_map(|(_, prefix)| network(*prefix)).collect();
-        // Links of ours lead to Pods.
-        if !networks.is_empty() && !link.name.starts_with("fl") {
-            let networks = networks.into_iter().collect();
-            found.insert(link.index, Attachment { link: link.name, hardware: link.hardware, networks });
-        }
-    }
-    Ok(found)
-}
-
-/// The network an address is in; an address alone, and one that every link has, are in none.
-fn network(prefix: Prefix) -> Option<IpNet> {
-    let net = IpNet::new(prefix.address, prefix.length).ok()?.trunc();
-    let everywhere = matches!(net, IpNet::V6(net) if net.addr().is_unicast_link_local());
-    (net.prefix_len() < net.max_prefix_len() && !everywhere).then_some(net)
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::time::{Duration, Instant};
 
 use fairlead_cluster::Severity;
 
@@ -9,6 +10,9 @@ use super::super::beat::hardware;
 use super::super::lan::{Here, Rival};
 use super::Work;
 use crate::owner::{Ownership, Reach};
+
+/// Who keeps saying that it has an address is told of again after it was silent for so long.
+const CONTESTED: Duration = Duration::from_secs(60);
 
 impl Work {
     /// Tells what is ours now and was not. Every Node tells of its own addresses, so that it is told once.
@@ -46,7 +50,12 @@ impl Work {
     }
 
     /// Tells of somebody who is no Node and says that it has an address we announce.
-    pub(super) fn tell_rival(&self, rival: Rival) {
+    pub(super) fn tell_rival(&mut self, rival: Rival) {
+        let now = Instant::now();
+        self.contested.retain(|_, told| told.elapsed() < CONTESTED);
+        if self.contested.insert(rival.address, now).is_some() {
+            return;
+        }
         let (address, by) = (rival.address, hardware(rival.hardware));
         let message =
             format!("{address} is announced by a machine with the hardware address {by}, too, which is no node");
