@@ -61,6 +61,8 @@ fn turns_of_unlike_weights_are_mixed() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
     #[test]
     fn each_gets_its_share_by_weight(weights in proptest::collection::vec(0u32..20, 1..8)) {
         let all: Vec<Backend> = weights.iter().zip(1..).map(|(weight, number)| backend(number, *weight)).collect();

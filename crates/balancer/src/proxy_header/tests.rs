@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 
 fn address(text: &str) -> SocketAddr {
@@ -135,4 +137,33 @@ fn version_2_tells_of_tls() {
     ];
     assert_eq!(out[28..], expected.concat());
     assert_eq!(parse(&out), Ok(Some((proxied("192.0.2.1:1", "10.0.0.1:2"), out.len()))));
+}
+
+/// Bytes that are often almost a header.
+fn almost() -> impl Strategy<Value = Vec<u8>> {
+    let line =
+        "PROXY (TCP4|TCP6|UNKNOWN)( [0-9a-f.:]{1,15}){0,4}( [0-9]{1,6}){0,2}\\r?\\n?".prop_map(String::into_bytes);
+    let binary = (any::<u8>(), any::<u8>(), 0u16..300, proptest::collection::vec(any::<u8>(), 0..300)).prop_map(
+        |(command, family, length, rest)| {
+            let mut bytes = SIGNATURE.to_vec();
+            bytes.extend([0x20 | (command & 3), family & 0x33]);
+            bytes.extend(length.to_be_bytes());
+            bytes.extend(rest);
+            bytes
+        },
+    );
+    prop_oneof![line, binary, proptest::collection::vec(any::<u8>(), 0..200)]
+}
+
+proptest! {
+    #[test]
+    fn a_header_is_the_same_whatever_follows_and_no_part_of_it_is_one(bytes in almost(), more in any::<[u8; 4]>()) {
+        if let Ok(Some((header, length))) = parse(&bytes) {
+            prop_assert!(length <= bytes.len());
+            prop_assert_eq!(parse(&[&bytes[..], &more].concat()), Ok(Some((header, length))));
+            for end in 0..length {
+                prop_assert_eq!(parse(&bytes[..end]), Ok(None));
+            }
+        }
+    }
 }
