@@ -28,9 +28,6 @@ use crate::proxy_header;
 use crate::serving::Serving;
 use crate::spec::{Check, How, ProxyVersion};
 
-#[cfg(test)]
-mod tests;
-
 /// How many looks are under way at once. Each takes a descriptor; what waits for its turn is late, not lost.
 const LOOKS: usize = 256;
 /// A backend that is new is looked at within this time, however long the interval is.

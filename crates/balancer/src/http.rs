@@ -9,12 +9,15 @@
 //! move is in `pump`, `buffer` and `tunnel`.
 
 mod attempts;
+mod body;
 mod buffer;
 pub mod chunks;
 mod dial;
 mod downgrade;
 pub mod forwarded;
 mod h1;
+mod h2;
+mod h2c;
 pub mod head;
 mod name;
 mod pool;
@@ -23,6 +26,7 @@ mod record;
 pub mod refusal;
 pub mod request;
 pub mod response;
+mod rewound;
 mod splice;
 mod stream;
 mod target;
@@ -33,9 +37,9 @@ use std::sync::Arc;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use self::buffer::Inlet;
 use self::dial::Shared;
 use self::forwarded::Forwarded;
+use self::rewound::Rewound;
 use crate::engine::Context;
 use crate::serving::{Current, Ends};
 use crate::tls::TlsFacts;
@@ -61,5 +65,26 @@ pub async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
     let shared = context.own::<Shared>();
     let forwarded = Forwarded::new(&ends, tls.is_some());
     let connection = Connection { ends, forwarded, tls, current, context };
-    h1::Session::new(stream, Inlet::default(), connection, shared).run().await;
+    if connection.tls.as_ref().is_some_and(|tls| tls.alpn == Some("h2")) {
+        return h2::serve(stream, connection, shared).await;
+    }
+    let mut session = h1::Session::new(stream, connection, shared);
+    match session.opening().await {
+        Opening::Other => session.run().await,
+        Opening::Http2 => {
+            let (first, stream, connection, shared) = session.into_parts();
+            Box::pin(h2::serve(Rewound::new(first, stream), connection, shared)).await;
+        }
+    }
 }
+
+/// What a client begins with.
+enum Opening {
+    /// The words of HTTP/2.
+    Http2,
+    /// Something else, perhaps nothing.
+    Other,
+}
+
+#[cfg(test)]
+mod tests;

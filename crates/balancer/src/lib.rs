@@ -10,6 +10,7 @@
 //! Plain TCP, UDP and SCTP never come here: the node proxy serves their addresses in the kernel (`ipMode: VIP`). What must be
 //! understood or changed on its way is carried by threads of this process (`ipMode: Proxy`).
 
+pub mod announce;
 pub mod backends;
 pub mod config;
 pub mod engine;
@@ -18,6 +19,7 @@ pub mod health;
 pub mod http;
 pub mod log;
 pub mod metallb;
+pub mod metrics;
 pub mod owner;
 pub mod pools;
 pub mod provision;

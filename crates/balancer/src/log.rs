@@ -1,18 +1,61 @@
 //! Access logs: a line a request or connection, in the form of AWS' classic load balancers, kept in files or an object store.
+//!
+//! ```text
+//! Log::write --> a queue, bounded --> writer (a thread, ten times a second) --> NAME.log.partial --> NAME.log
+//!                                                                                in the directory | in the spool --> PUT --> S3
+//! ```
 
-use std::net::SocketAddr;
-use std::sync::Arc;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+use jiff::Timestamp;
+
+pub use s3::Bucket;
+pub use writer::{Logs, Settings};
+
+mod line;
+mod name;
+mod s3;
+mod sign;
+mod spool;
+mod writer;
 
 /// Where lines of one load balancer go. Cheap to clone; a line is never waited for: when the writer is behind, it is lost and counted.
 #[derive(Debug, Clone)]
-pub struct Log(Arc<()>);
+pub struct Log(Arc<Shared>);
+
+/// Where the log of a load balancer goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Destination {
+    /// The name of the load balancer, in lines and in names of files.
+    pub name: String,
+    /// An address of it, in names of files.
+    pub address: IpAddr,
+    /// The bucket.
+    pub target: Target,
+    /// What names in it begin with; may be empty.
+    pub prefix: String,
+    /// How often a file is finished: 5 or 60 minutes, by the clock.
+    pub interval: Duration,
+}
+
+/// What a bucket is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// A directory.
+    Directory(PathBuf),
+    /// An object store that speaks S3.
+    S3(Bucket),
+}
 
 /// What a line says.
 #[derive(Debug, Clone)]
 pub struct Entry {
     /// When the request or connection came in.
-    pub time: jiff::Timestamp,
+    pub time: Timestamp,
     /// The client.
     pub client: SocketAddr,
     /// Who answered it; `None`: nobody.
@@ -31,9 +74,46 @@ pub struct Entry {
     pub tls: Option<(String, String)>,
 }
 
+/// What writers of lines and the writer of files share. There is no waking up: the writer looks ten times a second, which costs
+/// a busy load balancer less than being told of every line.
+#[derive(Debug)]
+struct Shared {
+    destination: Destination,
+    waiting: Mutex<Vec<Entry>>,
+    lost: Arc<AtomicU64>,
+}
+
+/// Lines that wait for the writer: half a million a second can be written, if each is looked at in time.
+const LONGEST_QUEUE: usize = 50_000;
+
 impl Log {
+    fn new(destination: Destination, lost: Arc<AtomicU64>) -> Log {
+        Log(Arc::new(Shared { destination, waiting: Mutex::default(), lost }))
+    }
+
     /// Writes a line.
     pub fn write(&self, entry: Entry) {
-        let _ = (self, entry);
+        let mut waiting = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.len() < LONGEST_QUEUE {
+            waiting.push(entry);
+        } else {
+            self.0.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes what waits, and leaves a place of the same size.
+    fn take(&self, into: &mut Vec<Entry>) {
+        into.clear();
+        let mut waiting = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::swap(&mut *waiting, into);
+    }
+
+    fn destination(&self) -> &Destination {
+        &self.0.destination
+    }
+
+    /// Whether nobody writes lines any more.
+    fn is_abandoned(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
     }
 }

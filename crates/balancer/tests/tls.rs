@@ -205,3 +205,27 @@ async fn a_megabyte_goes_through_both_ways() {
     tokio::join!(sending, receiving);
     assert!(echoed[5..] == bytes[..], "what came back is what was sent");
 }
+
+#[tokio::test]
+async fn what_came_before_the_end_is_read_whichever_way_it_ends() {
+    for (proper, size) in [(true, 0), (true, 100_000), (false, 5), (false, 100_000)] {
+        let certificate = Authority::new().certificate("web", &["web.example"]);
+        let server = ServerTls::new(&[certificate], &policy(""), &[]).expect("a policy");
+        let client = ClientTls::new(None, &[], &[]).expect("no authority is needed");
+        let (near, far) = tokio::io::duplex(1 << 20);
+        let address = "127.0.0.1".parse().expect("an address");
+        let (server, client) = tokio::join!(server.accept(near), client.connect(far, address));
+        let (mut server, mut client) = (server.expect("a handshake"), client.expect("a handshake"));
+        client.write_all(&vec![7; size]).await.expect("sent");
+        client.flush().await.expect("sent");
+        if proper {
+            client.shutdown().await.expect("said");
+        }
+        drop(client);
+        let mut got = Vec::new();
+        let end = server.read_to_end(&mut got).await;
+        assert_eq!(got.len(), size, "nothing is lost");
+        // Who breaks off without a word may not be the one who is believed to have said everything.
+        assert_eq!(end.is_ok(), proper, "{size}: {end:?}");
+    }
+}

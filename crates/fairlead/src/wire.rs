@@ -307,6 +307,7 @@ pub(crate) async fn cleanup(data_dir: &Path) -> anyhow::Result<()> {
     removed.extend(fairlead_pods::routes::remove().context("cleaning up routes")?);
     removed.extend(link::remove().context("cleaning up")?);
     removed.extend(fairlead_proxy::cleanup().context("cleaning up")?);
+    removed.extend(fairlead_balancer::announce::cleanup().context("cleaning up load balancers")?);
     report_removed(removed)
 }
 

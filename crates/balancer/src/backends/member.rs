@@ -65,9 +65,9 @@ impl Member {
         }
     }
 
-    /// How busy it is in proportion to its weight, to be compared with others'.
-    pub(super) fn load(&self) -> u64 {
-        let active = self.known.active.load(Ordering::Relaxed) as u64 + 1;
+    /// How busy it is in proportion to its weight, to be compared with others', if it got so many more.
+    pub(super) fn load(&self, more: u64) -> u64 {
+        let active = self.known.active.load(Ordering::Relaxed) as u64 + more;
         (active << 24) / u64::from(self.backend.weight.max(1))
     }
 }
@@ -83,7 +83,7 @@ pub(super) struct Known {
     in_a_row: AtomicU32,
     health: AtomicU8,
     /// In milliseconds since the beginning.
-    ejected_until: AtomicU64,
+    pub(super) ejected_until: AtomicU64,
     /// How often it was ejected without doing well in between.
     ejections: AtomicU32,
     gone: AtomicBool,

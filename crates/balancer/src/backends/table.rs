@@ -85,13 +85,14 @@ impl Table {
         // Among equals it is the turn that decides, else the first would get all that comes while nobody is busy.
         let (before, after) = self.eligible.split_at(turn % self.eligible.len());
         let fresh = after.iter().chain(before).filter(|member| !tried.contains(&member.backend.address));
-        fresh.min_by_key(|member| member.load())
+        fresh.min_by_key(|member| member.load(1))
     }
 
     fn better_of_two(&self) -> Option<&Arc<Member>> {
+        // Draws follow weights. Two that are idle are equal whatever their weights: the heavier would else win twice.
         let drawn = || self.at(fastrand::usize(..self.turns.len()));
         let (one, other) = (drawn()?, drawn()?);
-        Some(if other.load() < one.load() { other } else { one })
+        Some(if other.load(0) < one.load(0) { other } else { one })
     }
 
     fn by_hash(&self, client: IpAddr) -> Option<&Arc<Member>> {

@@ -7,9 +7,11 @@
 //!     end                answer and part        part (what the client still sends is read and dropped for a moment)
 //! ```
 
+mod bridge;
 mod exchange;
 
 use std::future::{Future, poll_fn};
+use std::io;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,16 +21,18 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::time::Instant;
 
-use super::Connection;
 use super::attempts::Failure;
 use super::buffer::{Inlet, Size};
 use super::dial::Shared;
+use super::h2::PREFACE;
 use super::head;
 use super::record::Record;
 use super::refusal::Refusal;
 use super::request::{self, Asking, Method, Note, Request};
 use super::watch::{TimedOut, Watch};
+use super::{Connection, Opening};
 use crate::serving::Serving;
+use crate::spec::Speaks;
 
 /// How long a client may take for a head, from its first byte on.
 const HEAD: Duration = Duration::from_secs(10);
@@ -70,10 +74,55 @@ struct Ready {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
-    /// A connection of which these bytes were read.
-    pub(super) fn new(stream: S, inlet: Inlet, connection: Connection, shared: Rc<Shared>) -> Session<S> {
+    /// A connection of which nothing was read.
+    pub(super) fn new(stream: S, connection: Connection, shared: Rc<Shared>) -> Session<S> {
         let idle = connection.current.get().spec.idle;
-        Session { stream, inlet, watch: Watch::new(idle), connection, shared, idle, born: Instant::now() }
+        Session {
+            stream,
+            inlet: Inlet::default(),
+            watch: Watch::new(idle),
+            connection,
+            shared,
+            idle,
+            born: Instant::now(),
+        }
+    }
+
+    /// Waits for the first bytes, to see what they are.
+    pub(super) async fn opening(&mut self) -> Opening {
+        if self.connection.tls.is_some() || !self.wait().await {
+            return Opening::Other;
+        }
+        self.watch.start(HEAD.min(self.idle));
+        loop {
+            let bytes = self.inlet.bytes();
+            let length = bytes.len().min(PREFACE.len());
+            match bytes[..length] == PREFACE[..length] {
+                false => return Opening::Other,
+                true if length == PREFACE.len() => return Opening::Http2,
+                true => {}
+            }
+            if !matches!(self.more().await, Ok(Ok(1..))) {
+                return Opening::Other;
+            }
+        }
+    }
+
+    /// What was read, and the rest of it.
+    pub(super) fn into_parts(mut self) -> (Vec<u8>, S, Connection, Rc<Shared>) {
+        let first = self.inlet.bytes().to_vec();
+        self.inlet.release(&self.shared.buffers);
+        (first, self.stream, self.connection, self.shared)
+    }
+
+    /// Reads more, as long as there is time.
+    async fn more(&mut self) -> Result<io::Result<usize>, TimedOut> {
+        let Session { stream, inlet, watch, shared, .. } = self;
+        poll_fn(|task| match inlet.poll_fill(task, stream, Size::Small, &shared.buffers) {
+            Poll::Ready(read) => Poll::Ready(Ok(read)),
+            Poll::Pending => watch.poll(task).map(Err),
+        })
+        .await
     }
 
     /// Serves it to its end.
@@ -100,7 +149,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
         match self.read(&serving, note.as_mut(), &mut head).await {
             Ok(Some(request)) => {
                 let record = note.map(|note| Record::new(&self.connection, note));
-                self.exchange(Ready { request, head, serving, record }).await
+                let ready = Ready { request, head, serving, record };
+                // The task of a connection is as large as the largest thing it may do.
+                match ready.serving.listener.speaks {
+                    Speaks::H2c => Box::pin(self.bridge(ready)).await,
+                    _ => self.exchange(ready).await,
+                }
             }
             Ok(None) => Next::Abort,
             Err(refusal) => {
@@ -131,15 +185,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
         mut note: Option<&mut Note>,
         head: &mut Vec<u8>,
     ) -> Result<Option<Request>, Refusal> {
-        let asking = Asking {
-            forwarded: &self.connection.forwarded,
-            trusted: !serving.trusted.is_empty() && self.connection.forwarded.trusted(&serving.trusted),
-            longest_body: None,
-        };
+        let trusted = !serving.trusted.is_empty() && self.connection.forwarded.trusted(&serving.trusted);
         let deadline = HEAD.min(serving.spec.idle);
         let (mut seen, mut begun) = (0, false);
         loop {
             if seen == 0 || head::may_be_whole(self.inlet.bytes(), seen) || self.inlet.bytes().len() >= head::LONGEST {
+                let forwarded = &self.connection.forwarded;
+                let longest_body = self.connection.context.thread().options().body;
+                let asking = Asking { forwarded, trusted, longest_body };
                 let read = request::read(self.inlet.bytes(), &asking, note.as_deref_mut(), head)?;
                 if let Some(request) = read {
                     self.inlet.consume(request.length, &self.shared.buffers);
@@ -147,16 +200,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
                 }
             }
             seen = self.inlet.bytes().len();
-            let Session { stream, inlet, watch, shared, .. } = self;
             if !begun {
                 begun = true;
-                watch.start(deadline);
+                self.watch.start(deadline);
             }
-            let more = poll_fn(|task| match inlet.poll_fill(task, stream, Size::Small, &shared.buffers) {
-                Poll::Ready(read) => Poll::Ready(Ok(read)),
-                Poll::Pending => watch.poll(task).map(Err),
-            });
-            match more.await {
+            match self.more().await {
                 Ok(Ok(1..)) => {}
                 Ok(_) => return Ok(None),
                 Err(TimedOut) => return Err(Refusal::SLOW),
@@ -191,7 +239,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
         serving: &Serving,
     ) -> bool {
         let head_only = request.is_some_and(|request| request.method == Method::Head);
-        let goes_on = request.is_some_and(|request| request.keep && request.body == head::Framing::Empty && !request.old);
+        let goes_on =
+            request.is_some_and(|request| request.keep && request.body == head::Framing::Empty && !request.old);
         let goes_on = goes_on && self.goes_on(serving);
         let answer = refusal.answer(head_only, goes_on);
         let written = self.say(&answer).await.is_ok();

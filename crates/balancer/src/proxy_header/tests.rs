@@ -1,1 +1,169 @@
+use proptest::prelude::*;
 
+use super::*;
+
+fn address(text: &str) -> SocketAddr {
+    text.parse().unwrap()
+}
+
+fn proxied(client: &str, local: &str) -> Header {
+    Header::Proxied { client: address(client), local: address(local) }
+}
+
+#[test]
+fn lines_are_read() {
+    let check = |line: &str, expected: Result<Option<(Header, usize)>, Malformed>| {
+        assert_eq!(parse(line.as_bytes()), expected, "{line:?}");
+    };
+    let whole = |line: &str, header: Header| {
+        check(line, Ok(Some((header, line.len()))));
+        // What follows is not the header's.
+        assert_eq!(parse(format!("{line}PROXY GET /\r\n").as_bytes()), Ok(Some((header, line.len()))));
+        for end in 0..line.len() {
+            check(&line[..end], Ok(None));
+        }
+    };
+    whole("PROXY TCP4 192.0.2.202 10.0.42.7 12345 7\r\n", proxied("192.0.2.202:12345", "10.0.42.7:7"));
+    whole("PROXY TCP6 2001:db8::1 fd00::1 1 65535\r\n", proxied("[2001:db8::1]:1", "[fd00::1]:65535"));
+    whole("PROXY TCP6 ::ffff:192.0.2.1 fd00::1 1 2\r\n", proxied("192.0.2.1:1", "[fd00::1]:2"));
+    whole("PROXY UNKNOWN\r\n", Header::Own);
+    whole("PROXY UNKNOWN ff:ff 1 2 whatever\r\n", Header::Own);
+    for bad in [
+        "GET / HTTP/1.1\r\n",
+        "PROXY",
+        "PROXY TCP4 192.0.2.202 10.0.42.7 12345\r\n",
+        "PROXY TCP4 192.0.2.202 10.0.42.7 12345 7 8\r\n",
+        "PROXY TCP4  192.0.2.202 10.0.42.7 12345 7\r\n",
+        "PROXY TCP4 192.0.2.202 10.0.42.7 12345 7\n",
+        "PROXY TCP4 192.0.2.202 10.0.42.7 65536 7\r\n",
+        "PROXY TCP4 192.0.2.202 10.0.42.7 012 7\r\n",
+        "PROXY TCP4 192.0.2.202 10.0.42.7 +12 7\r\n",
+        "PROXY TCP4 192.0.2.999 10.0.42.7 12 7\r\n",
+        "PROXY TCP4 fd00::1 fd00::2 12 7\r\n",
+        "PROXY TCP6 10.0.0.1 10.0.0.2 12 7\r\n",
+        "PROXY UDP4 10.0.0.1 10.0.0.2 12 7\r\n",
+        "PROXY UNKNOWNS\r\n",
+        "proxy TCP4 10.0.0.1 10.0.0.2 12 7\r\n",
+        "\r\n\r\nGET",
+    ] {
+        if bad != "PROXY" {
+            check(bad, Err(Malformed));
+        }
+    }
+    check(&format!("PROXY UNKNOWN {}", "x".repeat(92)), Ok(None));
+    check(&format!("PROXY UNKNOWN {}", "x".repeat(93)), Err(Malformed));
+    check("", Ok(None));
+}
+
+/// Version 2 with this command, family and rest.
+fn binary_of(command: u8, family: u8, rest: &[u8]) -> Vec<u8> {
+    let mut bytes = SIGNATURE.to_vec();
+    bytes.extend([command, family]);
+    bytes.extend(u16::try_from(rest.len()).unwrap().to_be_bytes());
+    bytes.extend(rest);
+    bytes
+}
+
+#[test]
+fn binary_headers_are_read() {
+    let check = |bytes: &[u8], expected: Result<Option<(Header, usize)>, Malformed>| {
+        assert_eq!(parse(bytes), expected, "{bytes:02x?}");
+    };
+    let whole = |bytes: &[u8], header: Header| {
+        check(bytes, Ok(Some((header, bytes.len()))));
+        check(&[bytes, b"and more"].concat(), Ok(Some((header, bytes.len()))));
+        (0..bytes.len()).for_each(|end| check(&bytes[..end], Ok(None)));
+    };
+    let v4 = [192, 0, 2, 1, 10, 0, 0, 1, 0x30, 0x39, 0, 80];
+    whole(&binary_of(0x21, 0x11, &v4), proxied("192.0.2.1:12345", "10.0.0.1:80"));
+    whole(&binary_of(0x21, 0x11, &[&v4[..], &[4, 0, 1, 9]].concat()), proxied("192.0.2.1:12345", "10.0.0.1:80"));
+    let v6 = [&[0x20, 1, 0x0d, 0xb8][..], &[0; 11], &[1], &[0xfd], &[0; 14], &[2], &[0, 1, 0, 2]].concat();
+    whole(&binary_of(0x21, 0x21, &v6), proxied("[2001:db8::1]:1", "[fd00::2]:2"));
+    whole(&binary_of(0x20, 0x00, &[]), Header::Own);
+    whole(&binary_of(0x20, 0x11, &v4), Header::Own);
+    whole(&binary_of(0x21, 0x31, &[b'/'; 216]), Header::Own);
+    check(&binary_of(0x21, 0x11, &v4[..11]), Err(Malformed));
+    check(&binary_of(0x21, 0x21, &v6[..35]), Err(Malformed));
+    check(&binary_of(0x22, 0x11, &v4), Err(Malformed));
+    check(&binary_of(0x11, 0x11, &v4), Err(Malformed));
+    check(&binary_of(0x21, 0x77, &v4), Err(Malformed));
+    check(&binary_of(0x21, 0x11, &[0; LONGEST - 15]), Err(Malformed));
+    whole(&binary_of(0x20, 0x11, &[0; LONGEST - 16]), Header::Own);
+}
+
+#[test]
+fn what_is_written_is_what_the_documents_show_and_reads_the_same() {
+    let written = |version, client: &str, local: &str| {
+        let mut out = Vec::new();
+        write(version, address(client), address(local), None, &mut out);
+        assert_eq!(parse(&out), Ok(Some((proxied(client, local), out.len()))));
+        out
+    };
+    let line = written(ProxyVersion::V1, "192.0.2.202:12345", "10.0.42.7:7");
+    assert_eq!(line, b"PROXY TCP4 192.0.2.202 10.0.42.7 12345 7\r\n");
+    let line = written(ProxyVersion::V1, "[2001:db8::1]:1", "[fd00::1]:2");
+    assert_eq!(line, b"PROXY TCP6 2001:db8::1 fd00::1 1 2\r\n");
+    assert_eq!(written(ProxyVersion::V2, "192.0.2.1:12345", "10.0.0.1:80").len(), 28);
+    assert_eq!(written(ProxyVersion::V2, "[2001:db8::1]:1", "[fd00::1]:2").len(), 52);
+    written(ProxyVersion::V1, "192.0.2.1:12345", "[fd00::1]:2");
+    written(ProxyVersion::V2, "192.0.2.1:12345", "[fd00::1]:2");
+    for (version, length) in [(ProxyVersion::V1, 15), (ProxyVersion::V2, 16)] {
+        let mut out = Vec::new();
+        write_own(version, &mut out);
+        assert_eq!(parse(&out), Ok(Some((Header::Own, length))));
+    }
+}
+
+#[test]
+fn version_2_tells_of_tls() {
+    let tls = TlsFacts {
+        suite: "TLS_AES_128_GCM_SHA256",
+        version: "TLSv1.3",
+        alpn: Some("h2"),
+        sni: Some("shop.example.com".into()),
+        resumed: false,
+    };
+    let mut out = Vec::new();
+    write(ProxyVersion::V2, address("192.0.2.1:1"), address("10.0.0.1:2"), Some(&tls), &mut out);
+    let expected = [
+        &[0x01, 0, 2][..],
+        b"h2",
+        &[0x02, 0, 16],
+        b"shop.example.com",
+        &[0x20, 0, 40, 1, 0, 0, 0, 1, 0x21, 0, 7],
+        b"TLSv1.3",
+        &[0x23, 0, 22],
+        b"TLS_AES_128_GCM_SHA256",
+    ];
+    assert_eq!(out[28..], expected.concat());
+    assert_eq!(parse(&out), Ok(Some((proxied("192.0.2.1:1", "10.0.0.1:2"), out.len()))));
+}
+
+/// Bytes that are often almost a header.
+fn almost() -> impl Strategy<Value = Vec<u8>> {
+    let line =
+        "PROXY (TCP4|TCP6|UNKNOWN)( [0-9a-f.:]{1,15}){0,4}( [0-9]{1,6}){0,2}\\r?\\n?".prop_map(String::into_bytes);
+    let binary = (any::<u8>(), any::<u8>(), 0u16..300, proptest::collection::vec(any::<u8>(), 0..300)).prop_map(
+        |(command, family, length, rest)| {
+            let mut bytes = SIGNATURE.to_vec();
+            bytes.extend([0x20 | (command & 3), family & 0x33]);
+            bytes.extend(length.to_be_bytes());
+            bytes.extend(rest);
+            bytes
+        },
+    );
+    prop_oneof![line, binary, proptest::collection::vec(any::<u8>(), 0..200)]
+}
+
+proptest! {
+    #[test]
+    fn a_header_is_the_same_whatever_follows_and_no_part_of_it_is_one(bytes in almost(), more in any::<[u8; 4]>()) {
+        if let Ok(Some((header, length))) = parse(&bytes) {
+            prop_assert!(length <= bytes.len());
+            prop_assert_eq!(parse(&[&bytes[..], &more].concat()), Ok(Some((header, length))));
+            for end in 0..length {
+                prop_assert_eq!(parse(&bytes[..end]), Ok(None));
+            }
+        }
+    }
+}

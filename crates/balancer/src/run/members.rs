@@ -3,9 +3,10 @@
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use fairlead_api::source::Key;
-use fairlead_api::view::{Ingress, Service};
+use fairlead_api::view::{Ingress, Service, ServicePort};
 use fairlead_plan::{Action, Endpoint, FrontendKey, Planner, PortKey, Scope, Source, family_of};
 
 use crate::backends::{Backend, Stage};
@@ -67,13 +68,13 @@ fn backend(planner: &Planner, service: &Key, endpoint: &Endpoint) -> Backend {
 }
 
 /// The ports of a Service in the plan.
-pub(super) fn ports(service: &std::sync::Arc<Key>, listeners: &[Listener], addresses: &[IpAddr]) -> Vec<PortKey> {
+pub(super) fn ports(key: &Arc<Key>, service: &Service, addresses: &[IpAddr]) -> Vec<PortKey> {
     let families: BTreeSet<_> = addresses.iter().map(|ip| family_of(*ip)).collect();
-    let port = |listener: &Listener, family| PortKey {
-        service: service.clone(),
-        name: listener.name.as_str().into(),
-        protocol: listener.protocol,
+    let port = |port: &ServicePort, family| PortKey {
+        service: key.clone(),
+        name: port.name.as_str().into(),
+        protocol: port.protocol,
         family,
     };
-    listeners.iter().flat_map(|listener| families.iter().map(move |family| port(listener, *family))).collect()
+    service.spec.ports.iter().flat_map(|one| families.iter().map(move |family| port(one, *family))).collect()
 }

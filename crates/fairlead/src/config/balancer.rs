@@ -1,7 +1,7 @@
 //! What load balancers run with: pools and a configuration file, beside the server, on a joined machine, or as `fairlead balancer`.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
@@ -18,6 +18,9 @@ use crate::gates::switch;
 
 /// Where to say how load balancers do.
 pub(crate) const PAGE: &str = "127.0.0.1:10253";
+
+/// The directory of access logs that wait for object stores, in the data directory.
+const SPOOL: &str = "access-logs";
 
 /// The options of `fairlead balancer`.
 #[derive(Debug, Clone, Default, Args)]
@@ -75,6 +78,7 @@ impl Balancer {
             class: &flags.load_balancer_class,
             page: &flags.balancer_bind_address,
             node: text(&flags.node_name),
+            data_dir: Path::new(super::ROOT_DATA_DIR),
         };
         let provisioning = if elect { Provisioning::Elected } else { Provisioning::Here };
         Ok(Balancer {
@@ -87,7 +91,12 @@ impl Balancer {
 }
 
 /// What load balancers beside the server run with; `None`: there are none.
-pub(super) fn settings(flags: &Flags, role: Role, provisioning: Provisioning) -> anyhow::Result<Option<Settings>> {
+pub(super) fn settings(
+    flags: &Flags,
+    role: Role,
+    data_dir: &Path,
+    provisioning: Provisioning,
+) -> anyhow::Result<Option<Settings>> {
     let asked = flags.pool.is_some() || flags.internal_pool.is_some() || flags.balancer_config.is_some();
     if role != Role::Up && !asked {
         return Ok(None);
@@ -99,6 +108,7 @@ pub(super) fn settings(flags: &Flags, role: Role, provisioning: Provisioning) ->
         class: &flags.load_balancer_class,
         page: &flags.balancer_bind_address,
         node: text(&flags.hostname_override),
+        data_dir,
     };
     said.settings(provisioning).map(Some)
 }
@@ -111,6 +121,7 @@ struct Said<'a> {
     class: &'a Option<Text>,
     page: &'a Option<Text>,
     node: &'a str,
+    data_dir: &'a Path,
 }
 
 impl Said<'_> {
@@ -136,6 +147,7 @@ impl Said<'_> {
             class: if class.is_empty() { CLASS.to_owned() } else { class.to_owned() },
             provisioning,
             sctp: sctp::is_there(),
+            spool: self.data_dir.join(SPOOL),
             page: page(self.page)?,
         })
     }

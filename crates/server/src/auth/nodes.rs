@@ -16,6 +16,8 @@ pub const GROUP: &str = "system:nodes";
 pub const PREFIX: &str = "system:node:";
 /// Where the Leases of Nodes are.
 const LEASES: &str = "kube-node-lease";
+/// What the name of the Lease of an announcer begins with.
+const ANNOUNCER: &str = "fairlead-announcer-";
 /// The authority of the API, which is no secret.
 const ROOT_CA: &str = "kube-root-ca.crt";
 /// Labels by which an administrator keeps Pods apart; a Node does not give them to itself.
@@ -53,7 +55,11 @@ pub fn right(node: &str, attributes: &Attributes<'_>) -> Right {
         ("", "nodes", "", "create") => Right::Yes,
         ("", "nodes", "" | "status", "update" | "patch") => when(name == node),
         ("coordination.k8s.io", "leases", "", "create") => when(namespace == LEASES),
-        ("coordination.k8s.io", "leases", "", "get" | "update" | "patch") => when(namespace == LEASES && name == node),
+        ("coordination.k8s.io", "leases", "", "get" | "update" | "patch") => {
+            when(namespace == LEASES && is_own_lease(name, node))
+        }
+        // Who of the Nodes answers for the address of a load balancer is seen by their heartbeats.
+        ("coordination.k8s.io", "leases", "", "list" | "watch") => when(namespace == LEASES),
         ("" | "events.k8s.io", "events", "", "create" | "update" | "patch") => Right::Yes,
         ("", "pods", "", "delete") | ("", "pods", "status", "update" | "patch") => Right::OwnPod,
         ("", "configmaps", "", "get") if name == ROOT_CA => Right::Yes,
@@ -61,6 +67,11 @@ pub fn right(node: &str, attributes: &Attributes<'_>) -> Right {
         ("", "serviceaccounts", "token", "create") => Right::NamedByPod,
         _ => Right::No,
     }
+}
+
+/// The Leases of a Node: its own, and that of its announcer of load balancers.
+fn is_own_lease(name: &str, node: &str) -> bool {
+    name == node || name.strip_prefix(ANNOUNCER) == Some(node)
 }
 
 /// Whether a Pod names an object: as a volume, for its environment, or as who it is.
@@ -111,7 +122,7 @@ pub fn restrict(user: &User, kind: &Kind, object: &Value, old: Option<&Value>) -
             return refuse("is not allowed to change labels that keep Pods apart");
         }
     }
-    if *kind == kinds::LEASE && (name != node || object.at("metadata").text("namespace") != LEASES) {
+    if *kind == kinds::LEASE && (!is_own_lease(name, node) || object.at("metadata").text("namespace") != LEASES) {
         return refuse("is not allowed to write a Lease that is not its own");
     }
     if *kind == kinds::POD {

@@ -54,6 +54,10 @@ fn a_node_writes_about_itself_alone() {
     check("update coordination.k8s.io/leases kube-node-lease/a", Right::Yes);
     check("update coordination.k8s.io/leases kube-node-lease/b", Right::No);
     check("update coordination.k8s.io/leases kube-system/a", Right::No);
+    check("patch coordination.k8s.io/leases kube-node-lease/fairlead-announcer-a", Right::Yes);
+    check("patch coordination.k8s.io/leases kube-node-lease/fairlead-announcer-b", Right::No);
+    check("watch coordination.k8s.io/leases kube-node-lease/", Right::Yes);
+    check("watch coordination.k8s.io/leases kube-system/", Right::No);
     check("patch /pods/status default/p", Right::OwnPod);
     check("delete /pods default/p", Right::OwnPod);
     check("patch /pods default/p", Right::No);

@@ -1,0 +1,226 @@
+//! Connections of HTTP/2 to backends: each carries streams of many clients, so that requests are balanced one by one although
+//! connections last.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::task::{Context as Task, Poll, ready};
+use std::time::Duration;
+
+use ::h2::client::{self, ResponseFuture, SendRequest};
+use ::h2::{Reason, RecvStream, SendStream};
+use ::http::{Request as Head, Response as Answer};
+use bytes::Bytes;
+use foldhash::fast::RandomState;
+use tokio::task::spawn_local;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::attempts::Failure;
+use super::dial;
+use super::head;
+use super::refusal::Refusal;
+use super::stream::Stream;
+use crate::tls::ClientTls;
+
+/// How many streams one connection carries; then there is another.
+const STREAMS: usize = 100;
+/// How long a connection lasts that carries none, and how often that is looked at.
+const IDLE: Duration = Duration::from_secs(30);
+const LOOK: Duration = Duration::from_secs(10);
+/// How much of answers may be on its way: of one stream, and of all.
+const WINDOW: u32 = 256 << 10;
+const WINDOWS: u32 = 4 << 20;
+
+/// The connections of a thread.
+#[derive(Debug, Default)]
+pub(crate) struct Lines {
+    open: RefCell<HashMap<SocketAddr, Vec<Line>, RandomState>>,
+    /// Who connects to a backend: others wait, and then share.
+    dialling: RefCell<HashMap<SocketAddr, Rc<tokio::sync::Mutex<()>>, RandomState>>,
+}
+
+/// A connection, of which there are many handles.
+#[derive(Debug, Clone)]
+pub(crate) struct Line {
+    send: SendRequest<Bytes>,
+    tls: Option<Arc<ClientTls>>,
+    state: Rc<LineState>,
+}
+
+#[derive(Debug)]
+struct LineState {
+    active: Cell<usize>,
+    used: Cell<Instant>,
+    closed: Cell<bool>,
+}
+
+/// A request that was sent: its answer, and where its body goes.
+pub(crate) type Sending = (Waiting, SendStream<Bytes>);
+
+/// An answer that is waited for. Its stream is counted as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    response: ResponseFuture,
+    refused: bool,
+    state: Rc<LineState>,
+}
+
+impl Lines {
+    /// A connection with room for one more stream; one of its own for a client that is to be greeted for.
+    pub(crate) async fn get(
+        self: &Rc<Lines>,
+        to: SocketAddr,
+        tls: Option<&Arc<ClientTls>>,
+        greeting: &[u8],
+        most: Duration,
+    ) -> Result<Line, Refusal> {
+        if !greeting.is_empty() {
+            let (send, connection) = shake(to, tls, greeting, most).await?;
+            return Ok(Line::new(send, None, connection, to, Weak::new()));
+        }
+        if let Some(line) = self.find(to, tls) {
+            return Ok(line);
+        }
+        let gate = self.dialling.borrow_mut().entry(to).or_default().clone();
+        let _gate = gate.lock().await;
+        // While we waited somebody may have connected.
+        if let Some(line) = self.find(to, tls) {
+            return Ok(line);
+        }
+        let (send, connection) = shake(to, tls, greeting, most).await?;
+        let line = Line::new(send, tls.cloned(), connection, to, Rc::downgrade(self));
+        self.open.borrow_mut().entry(to).or_default().push(line.clone());
+        Ok(line)
+    }
+
+    fn find(&self, to: SocketAddr, tls: Option<&Arc<ClientTls>>) -> Option<Line> {
+        let mut open = self.open.borrow_mut();
+        let lines = open.get_mut(&to)?;
+        lines.retain(|line| !line.state.closed.get());
+        let same = |line: &&Line| line.tls.as_ref().map(Arc::as_ptr) == tls.map(Arc::as_ptr);
+        let room = |line: &&Line| line.state.active.get() < STREAMS.min(line.send.current_max_send_streams());
+        lines.iter().find(|line| same(line) && room(line)).cloned()
+    }
+
+    fn forget(&self, to: SocketAddr, state: &Rc<LineState>) {
+        state.closed.set(true);
+        let mut open = self.open.borrow_mut();
+        if let Some(lines) = open.get_mut(&to) {
+            lines.retain(|line| !Rc::ptr_eq(&line.state, state));
+            if lines.is_empty() {
+                open.remove(&to);
+                self.dialling.borrow_mut().remove(&to);
+            }
+        }
+    }
+}
+
+type Shaken = (SendRequest<Bytes>, client::Connection<Stream, Bytes>);
+
+async fn shake(
+    to: SocketAddr,
+    tls: Option<&Arc<ClientTls>>,
+    greeting: &[u8],
+    most: Duration,
+) -> Result<Shaken, Refusal> {
+    let stream = dial::connect(to, tls, greeting, most).await?;
+    match timeout(most, builder().handshake(stream)).await {
+        Ok(Ok(shaken)) => Ok(shaken),
+        Ok(Err(_)) => Err(Refusal::UNREACHABLE),
+        Err(_) => Err(Refusal::LATE),
+    }
+}
+
+fn builder() -> client::Builder {
+    let mut builder = client::Builder::new();
+    builder
+        .enable_push(false)
+        .initial_window_size(WINDOW)
+        .initial_connection_window_size(WINDOWS)
+        .max_header_list_size(head::LONGEST as u32)
+        .initial_max_send_streams(STREAMS);
+    builder
+}
+
+/// Moves a connection's frames until it ends, or has carried nothing for long enough.
+async fn drive(
+    connection: client::Connection<Stream, Bytes>,
+    to: SocketAddr,
+    state: Rc<LineState>,
+    lines: Weak<Lines>,
+) {
+    let mut connection = std::pin::pin!(connection);
+    loop {
+        tokio::select! {
+            biased;
+            _ = &mut connection => break,
+            () = sleep(LOOK) => {}
+        }
+        let idle = state.active.get() == 0 && state.used.get().elapsed() >= IDLE;
+        if idle && let Some(lines) = lines.upgrade() {
+            // Without a handle it says goodbye and ends.
+            lines.forget(to, &state);
+        }
+    }
+    lines.upgrade().into_iter().for_each(|lines| lines.forget(to, &state));
+}
+
+impl Line {
+    /// A connection, which is served from now on.
+    fn new(
+        send: SendRequest<Bytes>,
+        tls: Option<Arc<ClientTls>>,
+        connection: client::Connection<Stream, Bytes>,
+        to: SocketAddr,
+        lines: Weak<Lines>,
+    ) -> Line {
+        let (active, used, closed) = (Cell::new(0), Cell::new(Instant::now()), Cell::new(false));
+        let line = Line { send, tls, state: Rc::new(LineState { active, used, closed }) };
+        spawn_local(drive(connection, to, line.state.clone(), lines));
+        line
+    }
+
+    /// Sends the head of a request. `ended`: there is no body.
+    pub(crate) fn send(mut self, head: Head<()>, ended: bool) -> Result<Sending, Failure> {
+        let sent = self.send.send_request(head, ended);
+        let (response, stream) = sent.map_err(|error| {
+            self.state.closed.set(!error.is_reset());
+            Failure::Broke { silent: true }
+        })?;
+        self.state.active.set(self.state.active.get() + 1);
+        Ok((Waiting { response, refused: false, state: self.state }, stream))
+    }
+}
+
+impl Waiting {
+    /// Whether the backend said that it has not begun with it.
+    pub(crate) fn refused(&self) -> bool {
+        self.refused
+    }
+
+    /// Waits for the answer.
+    pub(crate) fn poll(&mut self, task: &mut Task<'_>) -> Poll<Result<Answer<RecvStream>, Failure>> {
+        match ready!(Pin::new(&mut self.response).poll(task)) {
+            Ok(answer) => Poll::Ready(Ok(answer)),
+            Err(error) => {
+                self.refused =
+                    error.reason() == Some(Reason::REFUSED_STREAM) || (error.is_go_away() && error.is_remote());
+                if !error.is_reset() {
+                    self.state.closed.set(true);
+                }
+                Poll::Ready(Err(Failure::Broke { silent: true }))
+            }
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.state.active.set(self.state.active.get() - 1);
+        self.state.used.set(Instant::now());
+    }
+}
