@@ -46,6 +46,8 @@ pub(super) struct Orders {
     pub(super) friends: BTreeSet<Hardware>,
     /// Whether this was decided by who sees whose heart beats: then what was suspended goes on.
     pub(super) sighted: bool,
+    /// Whether to announce everything once more, as others may have done so meanwhile.
+    pub(super) again: bool,
 }
 
 /// How an address is held.

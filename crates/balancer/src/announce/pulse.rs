@@ -19,7 +19,7 @@ use crate::owner::{Attachment, Presence};
 pub struct Times {
     /// How often a Node renews its Lease.
     pub interval: Duration,
-    /// After how long without a renewal it is silent. More than two intervals, so that one may be late.
+    /// After how long without a renewal it is silent. At least two intervals; more, so that one may be late.
     pub limit: Duration,
 }
 
@@ -47,7 +47,8 @@ struct Heard {
 }
 
 impl Pulse {
-    pub(super) fn new(me: &str, times: Times) -> Pulse {
+    pub(super) fn new(me: &str, mut times: Times) -> Pulse {
+        times.limit = times.limit.max(times.interval * 2);
         Pulse { me: me.to_owned(), times, heard: BTreeMap::new(), proof: None }
     }
 

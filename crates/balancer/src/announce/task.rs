@@ -145,7 +145,7 @@ impl Work {
 
     async fn run(&mut self) {
         // What may reach this machine is in force before anybody is heard.
-        self.decide();
+        self.decide(false);
         loop {
             self.beat_if_due();
             let changed = match self.wait().await {
@@ -166,8 +166,9 @@ impl Work {
             };
             let sighted = self.pulse.sighted(Instant::now());
             if changed || sighted != self.sighted {
+                let again = sighted && !self.sighted;
                 self.sighted = sighted;
-                self.decide();
+                self.decide(again);
             }
         }
     }
@@ -235,7 +236,7 @@ impl Work {
         let friends = self.friends(&self.members());
         let handed = std::mem::take(&mut self.posts).into_keys().collect();
         let (guard, posts) = (self.guard.clone(), Some(BTreeMap::new()));
-        self.lan.hold(Orders { guard, posts, handed, friends, sighted: true });
+        self.lan.hold(Orders { guard, posts, handed, friends, sighted: true, again: false });
         let _ = timeout(GRACE, self.lan.here.wait_for(BTreeMap::is_empty)).await;
     }
 

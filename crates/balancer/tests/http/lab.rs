@@ -125,6 +125,11 @@ impl Wish {
         let interval = Duration::from_secs(10);
         let spec = Spec {
             service: Arc::new(Key::new("default", "web")),
+            name: "a0123".to_owned(),
+            families: Vec::new(),
+            needs: Vec::new(),
+            health_check_port: None,
+            notes: Vec::new(),
             scheme: Scheme::Public,
             kind: Kind::Classic,
             path: Path::Userspace,
@@ -134,7 +139,7 @@ impl Wish {
             cross_zone: true,
             choice: Choice::RoundRobin,
             affinity: None,
-            check: Check { how: How::Tcp, healthy: 2, unhealthy: 6, interval, timeout: Duration::from_secs(5) },
+            check: Check { how: How::Tcp, port: None, healthy: 2, unhealthy: 6, interval, timeout: interval / 2 },
             drain: self.drain,
             idle: self.idle,
             age: self.age,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairlead_api::{Settings, kinds};
-use fairlead_cluster::{Cluster, Patch};
+use fairlead_cluster::{Cluster, Patch, Selection};
 use fairlead_server::auth::{Authenticator, User};
 use fairlead_server::{Admission, Authorization, Local, Options, Server};
 use fairlead_store::Memory;
@@ -82,6 +82,13 @@ impl Api {
     pub(crate) fn patch_node(&self, name: &str, patch: Value) {
         let patch = Patch::Merge(patch);
         self.runtime.block_on(self.cluster().patch(&kinds::NODE, "", name, &patch)).unwrap();
+    }
+
+    /// The names of Leases.
+    pub(crate) fn leases(&self) -> Vec<String> {
+        let all = Selection::all(&kinds::LEASE).in_namespace("kube-node-lease");
+        let list = self.runtime.block_on(async { self.cluster().list(&all).await }).unwrap();
+        list.objects.iter().map(|object| object.key.name.to_string()).collect()
     }
 
     /// The messages of Events with a reason.

@@ -116,7 +116,7 @@ async fn follow(cluster: Cluster, announcer: Announcer, addresses: String) {
         }
         let mut input = Input { nodes: known.values().cloned().collect(), ..Input::default() };
         let mut guard = Guard::default();
-        for address in addresses.split(',').map(|text| text.parse().unwrap()) {
+        for address in addresses.split_terminator(',').map(|text| text.parse().unwrap()) {
             input.wanted.push(Wanted { services: vec![Reference::of(&service)], ..Wanted::new(address) });
             guard.listeners.insert(Frontend { address, protocol: Protocol::Tcp, port: 80 });
         }

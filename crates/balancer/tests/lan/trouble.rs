@@ -118,3 +118,12 @@ fn this_machines_servers_are_not_at_the_address_and_flushed_rules_come_back() {
     assert!(!try_it(V4));
     drop(listener);
 }
+
+#[test]
+fn nothing_is_written_as_long_as_there_is_no_address() {
+    let Some(lab) = lab("nothing_is_written_as_long_as_there_is_no_address", &[]) else { return };
+    let machines = || lab.nodes.iter().map(|node| &node.machine);
+    lab.wait("all Nodes run", || machines().all(|machine| shell(machine, "nft list tables").contains("fairlead-lb")));
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(lab.api.leases().is_empty(), "{:?}", lab.api.leases());
+}

@@ -98,6 +98,13 @@ impl Held {
         (self.post, self.ports) = (post, ports);
     }
 
+    /// Everybody is to be told once more.
+    pub(super) fn repeat(&mut self, now: Instant) {
+        if let State::Announcing { .. } = self.state {
+            self.state = announcing(now);
+        }
+    }
+
     /// Its links are others now. Who lost all of them waits until it is told again: others may have the address by then.
     pub(super) fn attach(&mut self, ports: Vec<u32>, now: Instant) {
         let lost = ports.is_empty() && !self.ports.is_empty();

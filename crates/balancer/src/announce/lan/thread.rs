@@ -124,7 +124,10 @@ impl Thread {
         let mut newest = None;
         loop {
             match self.told.try_recv() {
-                Ok(Told::Hold(orders)) => newest = Some(orders),
+                Ok(Told::Hold(orders)) => {
+                    let again = newest.is_some_and(|newest: Orders| newest.again);
+                    newest = Some(Orders { again: again || orders.again, ..orders });
+                }
                 Ok(Told::Stop) | Err(mpsc::TryRecvError::Disconnected) => {
                     self.let_go(|_| true);
                     return std::ops::ControlFlow::Break(());
@@ -133,9 +136,12 @@ impl Thread {
             }
         }
         if let Some(orders) = newest {
-            let fresh = orders.sighted;
+            let (fresh, again) = (orders.sighted, orders.again);
             self.orders = Some(orders);
             self.carry_out(fresh);
+            if again {
+                self.held.values_mut().for_each(|held| held.repeat(Instant::now()));
+            }
         }
         std::ops::ControlFlow::Continue(())
     }

@@ -13,8 +13,8 @@ use super::Work;
 use crate::owner::{self, Member, Ownership, Reach};
 
 impl Work {
-    /// Finds out who answers for what, and acts accordingly.
-    pub(super) fn decide(&mut self) {
+    /// Finds out who answers for what, and acts accordingly; `again`: what is ours is announced once more.
+    pub(super) fn decide(&mut self, again: bool) {
         let members = self.members();
         if self.sighted {
             let decide = |wanted: &owner::Wanted| (wanted.address, owner::decide(wanted, &members));
@@ -30,7 +30,7 @@ impl Work {
         // What an earlier process held may be ours again: it is left alone until that is known.
         let posts = self.decided.then(|| self.posts.clone());
         let (guard, handed, friends) = (self.guard.clone(), self.handed(), self.friends(&members));
-        self.lan.hold(Orders { guard, posts, handed, friends, sighted: self.sighted });
+        self.lan.hold(Orders { guard, posts, handed, friends, sighted: self.sighted, again });
         self.publish();
     }
 
