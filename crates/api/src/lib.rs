@@ -28,6 +28,7 @@ pub mod status;
 pub mod validation;
 pub mod value;
 pub mod view;
+pub mod weights;
 
 pub use field::{FieldError, Path};
 pub use kinds::Kind;

@@ -14,6 +14,7 @@ mod table;
 mod tests;
 mod turns;
 
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
@@ -107,18 +108,18 @@ impl Backends {
             return;
         }
         state.departed.retain(|one| one.strong_count() > 0);
-        let mut members: Vec<Arc<Member>> = Vec::with_capacity(backends.len());
-        let mut known: std::collections::HashMap<SocketAddr, Arc<Known>> =
+        let mut known: HashMap<SocketAddr, Arc<Known>> =
             state.departed.iter().filter_map(Weak::upgrade).map(|one| (one.address, one)).collect();
         known.extend(before.members.iter().map(|one| (one.backend.address, one.known.clone())));
-        for backend in backends {
+        let mut member = |backend: &Backend| {
             let fresh = || Arc::new(Known::new(backend.address, Arc::downgrade(&self.0)));
             let known = known.entry(backend.address).or_insert_with(fresh).clone();
             known.come();
-            members.push(Arc::new(Member { backend: backend.clone(), known }));
-        }
-        let stays = |one: &&Arc<Member>| backends.iter().any(|backend| backend.address == one.backend.address);
-        for one in before.members.iter().filter(|one| !stays(one)) {
+            Arc::new(Member { backend: backend.clone(), known })
+        };
+        let members: Vec<Arc<Member>> = backends.iter().map(&mut member).collect();
+        let stay: HashSet<SocketAddr> = backends.iter().map(|backend| backend.address).collect();
+        for one in before.members.iter().filter(|one| !stay.contains(&one.backend.address)) {
             one.known.leave();
             state.departed.push(Arc::downgrade(&one.known));
         }

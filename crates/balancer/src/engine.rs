@@ -42,7 +42,8 @@ use thread::Command;
 pub struct Options {
     /// How many threads carry bytes.
     pub threads: usize,
-    /// How many connections of clients there may be at once. More wait until they are accepted.
+    /// How many connections of clients there may be at once, as far as the process may have descriptors. More wait until they
+    /// are accepted.
     pub connections: usize,
     /// How many of them one listener may have.
     pub listener_connections: usize,
@@ -50,6 +51,8 @@ pub struct Options {
     pub opening: Duration,
     /// How long a backend may take to accept a connection.
     pub connect: Duration,
+    /// How long the body of a request of HTTP may be; `None`: as long as it likes.
+    pub body: Option<u64>,
     /// The zone this Node is in, for load balancers that do not cross zones.
     pub zone: Option<String>,
 }
@@ -62,6 +65,7 @@ impl Default for Options {
             listener_connections: 100_000,
             opening: Duration::from_secs(10),
             connect: Duration::from_secs(5),
+            body: None,
             zone: None,
         }
     }
@@ -111,8 +115,15 @@ pub struct ListenerStatus {
 pub struct Engine {
     options: Arc<Options>,
     threads: Vec<(UnboundedSender<Command>, Option<JoinHandle<()>>)>,
-    listeners: Mutex<BTreeMap<ListenerKey, Entry>>,
+    listeners: Mutex<Listeners>,
     checks: Checks,
+}
+
+#[derive(Debug, Default)]
+struct Listeners {
+    all: BTreeMap<ListenerKey, Entry>,
+    /// Who listens at an address.
+    owners: HashMap<SocketAddr, ListenerKey>,
 }
 
 /// Those of each address, one a thread.
@@ -128,8 +139,10 @@ impl Engine {
     /// Starts the threads. They run in the network namespace of the caller.
     pub fn start(options: Options) -> io::Result<Engine> {
         // A connection takes two descriptors, and a busy one two more for each way.
-        let _ = relay::raise_descriptor_limit();
-        let options = Arc::new(Options { threads: options.threads.max(1), ..options });
+        let descriptors = relay::raise_descriptor_limit().unwrap_or(1024);
+        let most = usize::try_from(descriptors / 3).unwrap_or(usize::MAX);
+        let (threads, connections) = (options.threads.max(1), options.connections.min(most));
+        let options = Arc::new(Options { threads, connections, ..options });
         let checks = Checks::start()?;
         let threads = (0..options.threads).map(|index| thread::start(index, options.clone()));
         let threads = threads.map(|made| made.map(|(commands, thread)| (commands, Some(thread))));
@@ -140,32 +153,31 @@ impl Engine {
     /// Listens, or changes what a listener does: addresses that stay keep their sockets, connections go on. Call it from the
     /// network namespace the engine was started in.
     pub fn serve(&self, key: ListenerKey, serving: Arc<Serving>) -> Result<(), ListenError> {
-        let mut listeners = self.listeners();
+        let mut state = self.listeners();
+        let Listeners { all, owners } = &mut *state;
         let wanted: BTreeSet<SocketAddr> =
             serving.addresses.iter().map(|ip| SocketAddr::new(*ip, serving.listener.port)).collect();
-        let taken: BTreeSet<SocketAddr> = listeners
-            .iter()
-            .filter(|(other, _)| **other != key)
-            .flat_map(|(_, entry)| entry.addresses.clone())
-            .collect();
         self.rule(&serving);
-        let entry = listeners.entry(key.clone()).or_insert_with(|| Entry {
+        self.checks.watch(&key, &serving);
+        let entry = all.entry(key.clone()).or_insert_with(|| Entry {
             shared: Arc::new(Shared::new(Current::new(serving.clone()), self.threads.len())),
             addresses: BTreeSet::new(),
         });
-        entry.shared.current.set(serving.clone());
-        self.checks.watch(&key, &serving);
+        entry.shared.current.set(serving);
         let left: Vec<SocketAddr> = entry.addresses.difference(&wanted).copied().collect();
-        let (opened, failed) = self.open(wanted.difference(&entry.addresses).copied(), &taken);
-        entry.addresses.retain(|at| wanted.contains(at));
+        let (opened, failed) = self.open(wanted.difference(&entry.addresses), owners);
+        left.iter().for_each(|at| drop((entry.addresses.remove(at), owners.remove(at))));
         entry.addresses.extend(opened.keys());
+        owners.extend(opened.keys().map(|at| (*at, key.clone())));
         self.tell(&entry.shared, opened, left);
         if failed.is_empty() { Ok(()) } else { Err(ListenError { failed }) }
     }
 
     /// Takes no more connections. Those it has go on as long as its load balancer lets them. Fine if there is none.
     pub fn stop(&self, key: &ListenerKey) {
-        let Some(entry) = self.listeners().remove(key) else { return };
+        let mut state = self.listeners();
+        let Some(entry) = state.all.remove(key) else { return };
+        entry.addresses.iter().for_each(|at| drop(state.owners.remove(at)));
         self.checks.forget(key);
         for (commands, _) in &self.threads {
             // A thread that is gone has nothing to stop.
@@ -186,14 +198,14 @@ impl Engine {
                 fails_open: backends.fails_open(),
             }
         };
-        listeners.iter().map(status).collect()
+        listeners.all.iter().map(status).collect()
     }
 
     /// Stops all listeners and waits until their connections have ended, but no longer than this.
     pub async fn shutdown(mut self, most: Duration) {
         let until = Instant::now() + most;
         let stopped: Vec<(ListenerKey, Arc<Shared>)> =
-            self.listeners().iter().map(|(key, entry)| (key.clone(), entry.shared.clone())).collect();
+            self.listeners().all.iter().map(|(key, entry)| (key.clone(), entry.shared.clone())).collect();
         stopped.iter().for_each(|(key, _)| self.stop(key));
         let idle = || stopped.iter().all(|(_, shared)| shared.totals().active == 0);
         // The threads have to hear of it before there is nothing to wait for.
@@ -214,15 +226,15 @@ impl Engine {
     }
 
     /// For each address a socket a thread.
-    fn open(
+    fn open<'a>(
         &self,
-        addresses: impl Iterator<Item = SocketAddr>,
-        taken: &BTreeSet<SocketAddr>,
+        addresses: impl Iterator<Item = &'a SocketAddr>,
+        owners: &HashMap<SocketAddr, ListenerKey>,
     ) -> (Sockets, Vec<(SocketAddr, io::Error)>) {
         let (mut opened, mut failed) = (HashMap::new(), Vec::new());
-        for at in addresses {
+        for at in addresses.copied() {
             // The kernel would let two listeners of one process share the port, each with half of the connections.
-            let sockets = match taken.contains(&at) {
+            let sockets = match owners.contains_key(&at) {
                 true => Err(io::ErrorKind::AddrInUse.into()),
                 false => self.threads.iter().map(|_| relay::listen_beside(at)).collect::<io::Result<Vec<_>>>(),
             };
@@ -243,7 +255,7 @@ impl Engine {
         }
     }
 
-    fn listeners(&self) -> MutexGuard<'_, BTreeMap<ListenerKey, Entry>> {
+    fn listeners(&self) -> MutexGuard<'_, Listeners> {
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

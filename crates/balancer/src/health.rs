@@ -28,9 +28,6 @@ use crate::proxy_header;
 use crate::serving::Serving;
 use crate::spec::{Check, How, ProxyVersion};
 
-#[cfg(test)]
-mod tests;
-
 /// How many looks are under way at once. Each takes a descriptor; what waits for its turn is late, not lost.
 const LOOKS: usize = 256;
 /// A backend that is new is looked at within this time, however long the interval is.
@@ -110,12 +107,13 @@ impl Watched {
     /// What is looked at for a backend.
     fn look(&self, backend: SocketAddr) -> Look {
         let host = backend.ip().to_string();
+        let port = self.check.port.unwrap_or(backend.port());
         match &self.check.how {
-            How::Tcp => Look::Tcp { host, port: backend.port() },
-            How::Http { tls, port, path } => Look::Http(Http {
+            How::Tcp => Look::Tcp { host, port },
+            How::Http { tls, path } => Look::Http(Http {
                 scheme: if *tls { Scheme::Https } else { Scheme::Http },
                 host,
-                port: port.unwrap_or(backend.port()),
+                port,
                 path: path.clone(),
                 headers: Vec::new(),
             }),

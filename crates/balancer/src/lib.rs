@@ -11,12 +11,19 @@
 //! understood or changed on its way is carried by threads of this process (`ipMode: Proxy`).
 
 pub mod backends;
+pub mod config;
 pub mod engine;
+pub mod guard;
 pub mod health;
 pub mod http;
 pub mod log;
+pub mod metallb;
 pub mod metrics;
+pub mod owner;
+pub mod pools;
+pub mod provision;
 pub mod proxy_header;
+pub mod run;
 pub mod serving;
 pub mod spec;
 pub mod tcp;

@@ -2,32 +2,54 @@
 //! Pure: no clock, no sockets, no files.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use fairlead_api::source::Key;
-use fairlead_api::view::{Protocol, Service};
+use fairlead_api::view::{Family, Protocol};
 use ipnet::IpNet;
+
+mod facts;
+mod listeners;
+pub mod names;
+mod notes;
+mod read;
+mod rules;
+mod table;
+mod value;
+
+pub use facts::Fact;
+pub use notes::{Need, Note, Refusal};
+pub use read::{list, read};
+pub use rules::{Carries, Purpose, Rule};
 
 /// What a Service asks of its load balancer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec {
     /// Whose it is.
     pub service: Arc<Key>,
+    /// What it is called where a load balancer needs a name: as clouds make one, from the Service's uid.
+    pub name: String,
+    /// Families of its addresses, the first first.
+    pub families: Vec<Family>,
     /// Who is to reach it.
     pub scheme: Scheme,
     /// Which kind of load balancer of the documents it is.
     pub kind: Kind,
     /// Who carries the bytes. Decides the `ipMode` of its addresses.
     pub path: Path,
+    /// Why the kernel cannot carry them; empty: it can.
+    pub needs: Vec<Need>,
     /// A listener a port, in the Service's order.
     pub listeners: Vec<Listener>,
     /// Who may use it.
     pub sources: Sources,
     /// Only endpoints of the Node that answers for the address (`externalTrafficPolicy: Local`).
     pub local: bool,
-    /// Endpoints of all zones, or those of the answering Node's zone as long as it has one.
+    /// The port of Nodes that tells whether they have endpoints (`healthCheckNodePort`).
+    pub health_check_port: Option<u16>,
+    /// Endpoints of all zones, which is so unless the Service says otherwise; or those of the answering Node's zone as long as it
+    /// has one.
     pub cross_zone: bool,
     /// Which backend the next connection or request gets.
     pub choice: Choice,
@@ -35,7 +57,7 @@ pub struct Spec {
     pub affinity: Option<Duration>,
     /// How backends are checked.
     pub check: Check,
-    /// How long connections may go on with a backend that is to get no more; `None`: they end with it.
+    /// How long connections may go on with a backend that is to get no more; `None`: they end at once.
     pub drain: Option<Duration>,
     /// After how long without a byte a connection is closed.
     pub idle: Duration,
@@ -45,6 +67,8 @@ pub struct Spec {
     pub access_log: Option<AccessLog>,
     /// Kept and shown.
     pub tags: BTreeMap<String, String>,
+    /// What of it is served in another way than one might think.
+    pub notes: Vec<Note>,
 }
 
 /// Who is to reach a load balancer: which pools its address may come from.
@@ -161,6 +185,8 @@ pub enum Choice {
 pub struct Check {
     /// What is asked.
     pub how: How,
+    /// Of another port than the traffic's.
+    pub port: Option<u16>,
     /// How many good answers in a row make a backend healthy.
     pub healthy: u32,
     /// How many bad ones make it unhealthy.
@@ -180,8 +206,6 @@ pub enum How {
     Http {
         /// Over TLS.
         tls: bool,
-        /// Another port than the traffic's.
-        port: Option<u16>,
         /// What is asked for.
         path: String,
     },
@@ -198,24 +222,6 @@ pub struct AccessLog {
     pub interval: Duration,
 }
 
-/// Why a Service is not served as it asks.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
-    /// Which annotation or field.
-    pub what: String,
-    /// What it says.
-    pub value: String,
-    /// What it may say.
-    pub accepted: String,
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Refusal { what, value, accepted } = self;
-        write!(f, "{what}: {value:?} is not accepted: {accepted}")
-    }
-}
-
 /// What the reading of a Service depends on besides the Service.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
@@ -225,8 +231,12 @@ pub struct Options {
     pub sctp: bool,
 }
 
-/// What a Service asks for, or everything that is wrong with it.
-pub fn read(service: &Service, options: &Options) -> Result<Spec, Vec<Refusal>> {
-    let _ = (service, options);
-    Err(Vec::new())
+impl Spec {
+    /// What a Service asks for that asks for nothing: bytes, carried by the kernel, with every default.
+    pub fn plain(service: Arc<Key>, listeners: Vec<Listener>) -> Spec {
+        Spec { listeners, ..read::plain(service) }
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -36,7 +36,7 @@ pub(crate) async fn serve(mut client: TcpStream, ends: Ends, serving: Arc<Servin
     let how = trip.carry(|cx, moved| both.poll(cx, moved, context.thread())).await;
     both.finish(context.thread());
     trip.end(&how);
-    if !matches!(how, How::Done) {
+    if matches!(how, How::Broken | How::Over) {
         reset(&client);
         reset(&backend);
     }
@@ -122,10 +122,9 @@ impl<'a> Trip<'a> {
 
     /// A backend that has been told who the client is.
     async fn dial(&mut self) -> Option<TcpStream> {
-        let options = self.context.thread().options();
-        let mut tried = Vec::new();
+        let (mut tried, client) = (Vec::new(), self.ends.client);
         loop {
-            let dialled = dial::dial(self.serving, self.ends.client, &mut tried, options.connect, self.context).await;
+            let dialled = dial::dial(self.serving, client, &mut tried, &mut self.deadline, self.context).await;
             let Some(Dialled { stream, chosen }) = dialled else {
                 self.finish();
                 return None;

@@ -13,3 +13,5 @@ mod health;
 mod lab;
 #[path = "bytes/proxied.rs"]
 mod proxied;
+#[path = "bytes/secured.rs"]
+mod secured;

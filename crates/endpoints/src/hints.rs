@@ -110,14 +110,14 @@ impl Slices<'_, '_> {
     }
 
     /// Moves slices that must change after all to those that do.
-    fn touch(&mut self, mut must: impl FnMut(&EndpointSlice) -> bool) {
+    pub(crate) fn touch(&mut self, mut must: impl FnMut(&EndpointSlice) -> bool) {
         let (touched, unchanged): (Vec<_>, Vec<_>) = self.unchanged.drain(..).partition(|slice| must(slice));
         *self.unchanged = unchanged;
         self.update.extend(touched.into_iter().cloned());
     }
 
     /// Slices that are written anyway.
-    fn changing(&mut self) -> impl Iterator<Item = &mut EndpointSlice> {
+    pub(crate) fn changing(&mut self) -> impl Iterator<Item = &mut EndpointSlice> {
         self.create.iter_mut().chain(self.update.iter_mut())
     }
 

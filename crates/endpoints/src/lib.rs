@@ -19,6 +19,7 @@ mod reason;
 mod sample;
 mod selection;
 mod trigger;
+mod weights;
 
 pub use changes::{Changes, LeftOut, Notice, Severity};
 pub use membership::Membership;

@@ -8,6 +8,7 @@ use fairlead_api::view::{
     Endpoint, EndpointConditions, EndpointPort, Family, Node, ObjectReference, Pod, Service, ServicePort, ServiceType,
     TargetPort,
 };
+use fairlead_api::weights::WEIGHT;
 
 use crate::{LeftOut, Reason};
 
@@ -106,9 +107,11 @@ pub(crate) fn is_candidate(pod: &Pod) -> Result<(), Reason> {
 /// Whether what makes an endpoint of a Pod differs between two versions of it; other changes concern no Service.
 pub fn differs(old: &Pod, new: &Pod) -> bool {
     let said = |pod: &Pod| (pod.is_terminal(), pod.is_terminating(), pod.is_ready());
+    let weight = |pod: &Pod| pod.metadata.annotations.get(WEIGHT).cloned();
     old.metadata.uid != new.metadata.uid
         || said(old) != said(new)
         || old.metadata.labels != new.metadata.labels
+        || weight(old) != weight(new)
         || old.status.pod_ip != new.status.pod_ip
         || old.status.pod_ips != new.status.pod_ips
         || old.spec != new.spec
@@ -134,7 +137,7 @@ fn member<'a>(service: &Service, pod: &'a Pod, nodes: Nodes<'a>, family: Family)
 }
 
 /// A terminating endpoint is never ready, for those who know no other condition, unless all are published.
-fn conditions(service: &Service, pod: &Pod) -> EndpointConditions {
+pub(crate) fn conditions(service: &Service, pod: &Pod) -> EndpointConditions {
     let (serving, terminating) = (pod.is_ready(), pod.is_terminating());
     let ready = service.spec.publish_not_ready_addresses || (serving && !terminating);
     EndpointConditions { ready: Some(ready), serving: Some(serving), terminating: Some(terminating) }

@@ -22,3 +22,5 @@ pub(crate) const LEADER: &str = "control-plane.alpha.kubernetes.io/leader";
 pub(crate) const TOPOLOGY_MODE: &str = "service.kubernetes.io/topology-mode";
 /// The same by its old name, which wins.
 pub(crate) const TOPOLOGY_AWARE_HINTS: &str = "service.kubernetes.io/topology-aware-hints";
+/// The reason of Events about weights that cannot be read.
+pub(crate) const INVALID_WEIGHT: &str = "InvalidWeight";

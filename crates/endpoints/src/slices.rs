@@ -6,6 +6,7 @@ use fairlead_api::view::{AddressType, EndpointPort, EndpointSlice, Family, Meta,
 
 use crate::hints::{self, Hinted, Zones};
 use crate::members::{self, Nodes};
+use crate::weights::{self, Weights};
 use crate::{Changes, Notice, Reason, names, order};
 
 mod pack;
@@ -60,7 +61,9 @@ pub fn reconcile(input: &Input<'_>) -> Outcome {
 
     let mut outcome = Outcome { hinted: input.hinted.clone(), ..Outcome::default() };
     let families = members::families(service);
-    let shape = Shape::of(service);
+    let (weights, notices) = Weights::of(service, input.pods);
+    outcome.changes.notices.extend(notices);
+    let shape = Shape::of(service, weights);
     let mut found = 0;
     for family in &families {
         let of_family: Vec<_> = ours.iter().copied().filter(|slice| slice.address_type == (*family).into()).collect();
@@ -127,13 +130,10 @@ fn reconcile_family<'a>(
     if plan.delete.len() == slices.len() && plan.create.is_empty() {
         keep_placeholder(shape, family, &mut plan);
     }
-    let notices = hints::place(
-        input,
-        family,
-        &mut hints::Slices { create: &mut plan.create, update: &mut plan.update, unchanged: &mut plan.unchanged },
-        &mut outcome.hinted,
-    );
-    outcome.changes.notices.extend(notices);
+    let Plan { create, update, unchanged, .. } = &mut plan;
+    let mut placed = hints::Slices { create, update, unchanged };
+    outcome.changes.notices.extend(hints::place(input, family, &mut placed, &mut outcome.hinted));
+    weights::place(&shape.weights, &mut placed);
     // Hints that were given anew may come out as they were.
     plan.update.retain(|slice| !slices.contains(&slice));
     reuse(shape, &mut plan);
@@ -237,10 +237,11 @@ fn report_missing_nodes(service: &Service, changes: &mut Changes<EndpointSlice>)
 struct Shape<'a> {
     service: &'a Service,
     labels: BTreeMap<String, String>,
+    weights: Weights<'a>,
 }
 
 impl<'a> Shape<'a> {
-    fn of(service: &'a Service) -> Shape<'a> {
+    fn of(service: &'a Service, weights: Weights<'a>) -> Shape<'a> {
         let mut labels = service.metadata.labels.clone();
         labels.remove(names::HEADLESS);
         if !service.has_cluster_ip() {
@@ -248,7 +249,7 @@ impl<'a> Shape<'a> {
         }
         labels.insert(names::SERVICE_NAME.to_owned(), service.metadata.name.clone());
         labels.insert(names::MANAGED_BY.to_owned(), CONTROLLER.to_owned());
-        Shape { service, labels }
+        Shape { service, labels, weights }
     }
 
     /// A new slice without endpoints.

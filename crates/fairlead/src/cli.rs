@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-use crate::config::{ControlFlags, DnsFlags, Flags, JoinFlags, ProxyFlags};
+use crate::config::{BalancerFlags, ControlFlags, DnsFlags, Flags, JoinFlags, ProxyFlags};
 use crate::env::EnvFlags;
 use crate::pods::{ExecFlags, LogsFlags, PsFlags, RunFlags, StopFlags};
 use crate::register::RegisterFlags;
@@ -47,6 +47,9 @@ pub(crate) enum Command {
     /// Answer questions about a cluster's names, as CoreDNS does and with its Corefile
     #[command(args_override_self = true)]
     Dns(Box<DnsFlags>),
+    /// Serve a cluster's Services of type LoadBalancer: addresses from pools, announced on the LAN, as MetalLB does and more
+    #[command(args_override_self = true)]
+    Balancer(Box<BalancerFlags>),
     /// End all Pods of this machine and remove everything Fairlead put into its kernel
     Cleanup {
         /// Where everything is kept [default: as with up]

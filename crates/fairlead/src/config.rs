@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
+use fairlead_balancer::run::Provisioning;
 use fairlead_control::NodeRanges;
 use fairlead_server::Authorization;
 use fairlead_server::audit;
@@ -17,6 +18,7 @@ use ipnet::IpNet;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::gates::{Gates, switch};
+pub(crate) use balancer::{Balancer, BalancerFlags, PAGE};
 pub(crate) use control::{Control, ControlFlags, LEASE};
 pub(crate) use dns::{Dns, DnsFlags, Served};
 pub(crate) use flags::{Flags, Text};
@@ -25,6 +27,7 @@ pub(crate) use node::Node;
 pub(crate) use proxy::{Objects, Proxy, ProxyFlags, Task};
 
 mod admission;
+mod balancer;
 mod control;
 mod dns;
 mod flags;
@@ -86,6 +89,8 @@ pub(crate) struct Config {
     pub(crate) control: fairlead_control::Options,
     /// How this machine serves Services; `None`: it does not.
     pub(crate) proxy: Option<fairlead_proxy::Settings>,
+    /// How load balancers are run; `None`: they are not.
+    pub(crate) balancer: Option<fairlead_balancer::run::Settings>,
     /// What this machine is in the cluster; `None`: nothing.
     pub(crate) node: Option<Node>,
     pub(crate) log_format: LogFormat,
@@ -218,6 +223,9 @@ fn resolve(flags: &Flags, role: Role, environment: &Environment) -> anyhow::Resu
     let gates = value::list(&flags.feature_gates).join(",");
     let issuers = value::list(&flags.service_account_issuer);
     let (admission_enabled, admission_disabled) = admission::plugins(flags)?;
+    let store = store(flags)?;
+    // Servers that share a store agree on one of them.
+    let provisioning = if matches!(store, Store::Etcd(_)) { Provisioning::Elected } else { Provisioning::Here };
     Ok(Config {
         data_dir: path(&flags.data_dir).map_or_else(|| environment.data_dir(), Ok)?,
         bind_address: value::parse("bind-address", flags.bind_address.as_ref(), BIND_ADDRESS)?,
@@ -232,7 +240,7 @@ fn resolve(flags: &Flags, role: Role, environment: &Environment) -> anyhow::Resu
         service_ranges,
         node_ports: value::ports("service-node-port-range", node_ports)?,
         external_ip_ranges: value::networks("external-ip-range", &value::list(&flags.external_ip_range))?,
-        store: store(flags)?,
+        store,
         gates: Gates::parse(&gates).map_err(|why| value::invalid("feature-gates", &gates, why))?,
         runtime_config: runtime_config(&value::list(&flags.runtime_config))?,
         client_ca_file: path(&flags.client_ca_file),
@@ -253,6 +261,7 @@ fn resolve(flags: &Flags, role: Role, environment: &Environment) -> anyhow::Resu
         event_ttl: value::duration("event-ttl", flags.event_ttl.as_ref().map_or(EVENT_TTL, |Text(text)| text))?,
         control: controllers(flags, role)?,
         proxy: machine::settings(flags, role)?,
+        balancer: balancer::settings(flags, role, provisioning)?,
         log_format: log_format(&flags.log_format)?,
         log_level: log_level(&flags.log_level)?,
     })

@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::Parser;
 
 use cli::{Cli, Command};
-use config::{Control, Dns, Environment, Join, Proxy, Role};
+use config::{Balancer, Control, Dns, Environment, Join, Proxy, Role};
 
 mod cli;
 mod config;
@@ -68,6 +68,11 @@ fn run(cli: Cli) -> anyhow::Result<()> {
             let dns = Dns::resolve(&flags)?;
             logs::start(dns.log_format, dns.log_level);
             threads()?.block_on(wire::dns::run(dns))
+        }
+        Command::Balancer(flags) => {
+            let balancer = Balancer::resolve(&flags)?;
+            logs::start(balancer.log_format, balancer.log_level);
+            threads()?.block_on(wire::balancer::run(balancer))
         }
         Command::Cleanup { data_dir } => {
             let data_dir = data_dir.map_or_else(|| environment.data_dir(), Ok)?;

@@ -26,6 +26,7 @@ use crate::config::{Config, Node};
 use crate::register::{self, RegisterFlags};
 use identity::Identity;
 
+pub(crate) mod balancer;
 mod client;
 pub(crate) mod control;
 pub(crate) mod dns;
@@ -96,6 +97,10 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
         let (server, config, stop) = (service.clone(), config.clone(), stop.clone());
         async move { proxy::beside(&server, &config, stop).await }
     });
+    let balancer = tokio::spawn({
+        let (server, config, stop) = (service.clone(), config.clone(), stop.clone());
+        async move { balancer::beside(&server, &config, stop).await }
+    });
     let machine = tokio::spawn({
         let (server, config, stop) = (service.clone(), config.clone(), stop.clone());
         let way = (identity.renewal.authority.pem.clone(), dialer.clone());
@@ -142,7 +147,7 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
     };
     tokio::join!(serve::serve(listener, tls.clone(), service.clone(), Limits::default(), stop.clone()), also);
     stop.cancel();
-    let (_, controllers, ..) = tokio::join!(renewal, controllers, proxy, machine, repairs, expiry);
+    let (_, controllers, ..) = tokio::join!(renewal, controllers, proxy, balancer, machine, repairs, expiry);
     Ok(controllers.context("running controllers")??)
 }
 
@@ -176,6 +181,7 @@ fn options(
         admission: Admission {
             deny_external_ips: wants("DenyServiceExternalIPs"),
             external_ip_ranges: config.external_ip_ranges.clone(),
+            load_balancer: None,
         },
         advertise: inside.unwrap_or_else(|| SocketAddr::new(advertised(config), address.port())),
         authorization: config.authorization,

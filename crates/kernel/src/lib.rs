@@ -14,6 +14,7 @@ pub mod mount;
 pub mod netlink;
 pub mod netns;
 pub mod nft;
+pub mod packet;
 pub mod process;
 pub mod relay;
 mod sys;

@@ -17,6 +17,8 @@ const NEW_ROUTE: u16 = 24;
 const DEL_ROUTE: u16 = 25;
 const GET_ROUTE: u16 = 26;
 
+mod local;
+mod monitor;
 mod neighbour;
 mod owned;
 #[cfg(test)]
@@ -30,11 +32,14 @@ const IFLA_LINKINFO: u16 = 18;
 const IFLA_NET_NS_FD: u16 = 28;
 const IFA_CACHEINFO: u16 = 6;
 const UP: u32 = 1;
+/// It is up, and so is what it is plugged into.
+const RUNNING: u32 = 0x40;
 
 const MAIN_TABLE: u8 = 254;
 /// What we set up ourselves, as `ip route` marks what an administrator did.
 const ORIGIN: u8 = 4;
 
+pub use monitor::LinkMonitor;
 pub use vxlan::Vxlan;
 
 /// An interface.
@@ -46,6 +51,8 @@ pub struct Link {
     pub name: String,
     /// Whether it is up.
     pub up: bool,
+    /// Whether packets can go through it: it is up, and what it is plugged into is, too.
+    pub running: bool,
     /// What kind of virtual link it is; empty for others.
     pub kind: String,
     /// The largest packet.
@@ -335,6 +342,7 @@ fn link(message: &Message<'_>) -> Option<Link> {
         index: word(4)?,
         name: a.text(IFLA_IFNAME)?,
         up: word(8)? & UP != 0,
+        running: word(8)? & UP != 0 && word(8)? & RUNNING != 0,
         kind: a.nested(IFLA_LINKINFO).text(1).unwrap_or_default(),
         mtu: a.find(IFLA_MTU).and_then(|mtu| mtu.u32()).unwrap_or(0),
         hardware: a.bytes(IFLA_ADDRESS).and_then(|bytes| bytes.try_into().ok()).unwrap_or_default(),

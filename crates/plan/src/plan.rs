@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use fairlead_api::source::Key;
 use fairlead_api::view::Family;
+use fairlead_api::weights;
 use ipnet::IpNet;
 
 use crate::key::{FrontendKey, PoolKey, PortKey, Scope};
@@ -234,9 +235,9 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// The weight of an endpoint nothing is said of.
-    pub const WEIGHT: u8 = 1;
+    pub const WEIGHT: u8 = weights::DEFAULT;
     /// The highest weight. What renders a pool may need so many entries for one endpoint.
-    pub const MAX_WEIGHT: u8 = 100;
+    pub const MAX_WEIGHT: u8 = weights::MAX;
 }
 
 impl std::fmt::Display for Endpoint {

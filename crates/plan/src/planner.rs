@@ -74,6 +74,12 @@ impl Planner {
         &self.plan
     }
 
+    /// The Node and the zone an endpoint of a Service is in, as far as its slices say so.
+    pub fn place(&self, service: &Key, ip: IpAddr) -> (Option<Arc<str>>, Option<Arc<str>>) {
+        let slices = self.services.get(service).map(|held| &held.slices);
+        slices.into_iter().flatten().find_map(|slice| slice.place(ip)).unwrap_or_default()
+    }
+
     /// Takes changes in, all at once: each Service they concern is planned once. Returns what is otherwise in the plan than
     /// before.
     pub fn apply(&mut self, changes: impl IntoIterator<Item = Change>) -> PlanChange {

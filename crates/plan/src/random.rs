@@ -167,9 +167,6 @@ pub fn slice(dice: &mut Dice) -> EndpointSlice {
     let mut slice = EndpointSlice::default();
     let owner = service_key(dice).name.to_string();
     slice.metadata.labels.insert("kubernetes.io/service-name".to_owned(), owner);
-    if dice.once_in(5) {
-        slice.metadata.annotations.insert("fairlead.dev/weight".to_owned(), dice.pick(&["0", "3", "7"]).to_owned());
-    }
     let v6 = dice.once_in(3);
     slice.address_type = if v6 { AddressType::V6 } else { AddressType::V4 };
     for (at, protocol) in (0..3).flat_map(|at| PROTOCOLS.map(|protocol| (at, protocol))) {
@@ -177,7 +174,22 @@ pub fn slice(dice: &mut Dice) -> EndpointSlice {
         slice.ports.push(EndpointPort { name, protocol: Some(protocol), port: number, app_protocol: None });
     }
     slice.endpoints = (0..dice.below(6)).map(|_| endpoint(v6, dice)).collect();
+    if dice.once_in(3) {
+        let text = weights(&slice.endpoints, dice);
+        slice.metadata.annotations.insert("fairlead.dev/weight".to_owned(), text);
+    }
     slice
+}
+
+/// One for all, or some for some.
+fn weights(endpoints: &[Endpoint], dice: &mut Dice) -> String {
+    let mut parts = vec![dice.pick(&["0", "1", "3", "7", "100"]).to_owned()];
+    for address in endpoints.iter().filter_map(|endpoint| endpoint.addresses.first()) {
+        if dice.once_in(2) {
+            parts.push(format!("{address}={}", dice.pick(&["0", "1", "2", "19", "100"])));
+        }
+    }
+    parts.join(",")
 }
 
 fn endpoint(v6: bool, dice: &mut Dice) -> Endpoint {

@@ -8,14 +8,13 @@ use std::sync::Arc;
 
 use fairlead_api::ip;
 use fairlead_api::view::{self, AddressType, EndpointSlice, Family, Hint, Protocol};
+use fairlead_api::weights::{SliceWeights, WEIGHT};
 
 use crate::key::family_of;
 use crate::node::{HOSTNAME, Node, ZONE};
 use crate::plan::Endpoint;
 use crate::reason::Reason;
 
-/// The annotation with weights: a number for all endpoints of the slice, `address=number` for one, several with commas.
-const WEIGHT: &str = "fairlead.dev/weight";
 /// As many topology keys as a Service may have.
 const MAX_KEYS: usize = 16;
 
@@ -128,7 +127,7 @@ impl Slice {
         match family {
             Some(family) => {
                 keep(slice.ports.iter().map(slice_port), &mut ports, &mut left_out);
-                let weights = Weights::read(slice, &mut left_out);
+                let weights = weights(slice, &mut left_out);
                 let origin = |endpoint| address(endpoint, family).map(|ip| origin(endpoint, ip, weights.of(ip), names));
                 keep(slice.endpoints.iter().map(origin), &mut origins, &mut left_out);
                 // Parts in order make the whole quick to put in order.
@@ -143,6 +142,13 @@ impl Slice {
     /// Looks at it again, from elsewhere.
     pub(crate) fn look(&mut self, from: &Viewpoint<'_>) {
         self.members = self.origins.iter().map(|origin| from.member(origin)).collect();
+    }
+
+    /// The Node and the zone of the endpoint with that address, if it has it.
+    pub(crate) fn place(&self, ip: IpAddr) -> Option<(Option<Arc<str>>, Option<Arc<str>>)> {
+        let found = self.origins.binary_search_by_key(&ip, |origin| origin.endpoint.ip).ok()?;
+        let origin = &self.origins[found];
+        Some((origin.node.clone(), origin.zone.clone()))
     }
 
     /// The number of the port of that name and protocol.
@@ -238,36 +244,8 @@ fn hinted(hints: Option<&[Hint]>, ours: Option<&str>) -> Hinted {
     }
 }
 
-/// Weights of the endpoints of a slice.
-struct Weights {
-    all: u8,
-    by_address: Vec<(IpAddr, u8)>,
-}
-
-impl Weights {
-    fn read(slice: &EndpointSlice, left_out: &mut Vec<Reason>) -> Weights {
-        let mut weights = Weights { all: Endpoint::WEIGHT, by_address: Vec::new() };
-        let Some(text) = slice.metadata.annotations.get(WEIGHT) else { return weights };
-        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-            if weights.take(part).is_none() {
-                left_out.push(Reason::InvalidWeight { text: part.to_owned() });
-            }
-        }
-        weights.by_address.sort_unstable();
-        weights
-    }
-
-    fn take(&mut self, part: &str) -> Option<()> {
-        let weight = |text: &str| text.trim().parse().ok().filter(|weight| *weight <= Endpoint::MAX_WEIGHT);
-        match part.split_once('=') {
-            Some((address, number)) => self.by_address.push((ip::parse(address.trim())?, weight(number)?)),
-            None => self.all = weight(part)?,
-        }
-        Some(())
-    }
-
-    fn of(&self, ip: IpAddr) -> u8 {
-        let place = self.by_address.binary_search_by_key(&ip, |(address, _)| *address);
-        place.map_or(self.all, |place| self.by_address[place].1)
-    }
+/// The weights of the endpoints of a slice.
+fn weights(slice: &EndpointSlice, left_out: &mut Vec<Reason>) -> SliceWeights {
+    let Some(text) = slice.metadata.annotations.get(WEIGHT) else { return SliceWeights::default() };
+    SliceWeights::read(text, |part| left_out.push(Reason::InvalidWeight { text: part.to_owned() }))
 }

@@ -58,7 +58,7 @@ mod write;
 mod yaml;
 
 pub use access::Authorization;
-pub use admission::Admission;
+pub use admission::{Admission, LoadBalancer};
 pub use local::Local;
 pub use nodes::{NodeDialer, NodeStream};
 pub use object::read_foreign;

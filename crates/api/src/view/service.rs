@@ -67,6 +67,8 @@ pub struct ServiceSpec {
     /// Families of its addresses, the first first.
     #[serde(deserialize_with = "nullable")]
     pub ip_families: Vec<Family>,
+    /// `SingleStack`, `PreferDualStack` or `RequireDualStack`.
+    pub ip_family_policy: Option<String>,
     /// Addresses from elsewhere that lead here.
     #[serde(rename = "externalIPs", deserialize_with = "nullable")]
     pub external_ips: Vec<String>,

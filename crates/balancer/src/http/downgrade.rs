@@ -196,7 +196,8 @@ pub(crate) fn trailers(lines: &[u8]) -> Option<HeaderMap> {
 
 /// What is noted of a request of HTTP/2.
 pub(crate) fn note(parts: &request::Parts, asking: &Asking<'_>) -> Note {
-    let agent = parts.headers.get(header::USER_AGENT).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+    let agent =
+        parts.headers.get(header::USER_AGENT).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
     let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
     let host = host(parts).unwrap_or_default();
     Note { line: request_line(parts.method.as_str(), asking.forwarded, host.as_bytes(), path, "HTTP/2.0"), agent }
@@ -230,10 +231,8 @@ fn write_fields(headers: &HeaderMap, out: &mut Vec<u8>) {
 }
 
 fn passes(name: &HeaderName) -> bool {
-    match Name::of(name.as_str().as_bytes()) {
-        Name::Other | Name::UserAgent | Name::ContentLength | Name::Expect => true,
-        _ => false,
-    }
+    let name = Name::of(name.as_str().as_bytes());
+    matches!(name, Name::Other | Name::UserAgent | Name::ContentLength | Name::Expect)
 }
 
 fn wants_trailers(headers: &HeaderMap) -> bool {

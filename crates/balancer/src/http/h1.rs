@@ -21,7 +21,6 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::time::Instant;
 
-use super::{Connection, Opening};
 use super::attempts::Failure;
 use super::buffer::{Inlet, Size};
 use super::dial::Shared;
@@ -31,6 +30,7 @@ use super::record::Record;
 use super::refusal::Refusal;
 use super::request::{self, Asking, Method, Note, Request};
 use super::watch::{TimedOut, Watch};
+use super::{Connection, Opening};
 use crate::serving::Serving;
 use crate::spec::Speaks;
 
@@ -77,7 +77,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
     /// A connection of which nothing was read.
     pub(super) fn new(stream: S, connection: Connection, shared: Rc<Shared>) -> Session<S> {
         let idle = connection.current.get().spec.idle;
-        Session { stream, inlet: Inlet::default(), watch: Watch::new(idle), connection, shared, idle, born: Instant::now() }
+        Session {
+            stream,
+            inlet: Inlet::default(),
+            watch: Watch::new(idle),
+            connection,
+            shared,
+            idle,
+            born: Instant::now(),
+        }
     }
 
     /// Waits for the first bytes, to see what they are.
@@ -183,7 +191,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
         loop {
             if seen == 0 || head::may_be_whole(self.inlet.bytes(), seen) || self.inlet.bytes().len() >= head::LONGEST {
                 let forwarded = &self.connection.forwarded;
-                let asking = Asking { forwarded, trusted, longest_body: None };
+                let longest_body = self.connection.context.thread().options().body;
+                let asking = Asking { forwarded, trusted, longest_body };
                 let read = request::read(self.inlet.bytes(), &asking, note.as_deref_mut(), head)?;
                 if let Some(request) = read {
                     self.inlet.consume(request.length, &self.shared.buffers);
@@ -230,7 +239,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
         serving: &Serving,
     ) -> bool {
         let head_only = request.is_some_and(|request| request.method == Method::Head);
-        let goes_on = request.is_some_and(|request| request.keep && request.body == head::Framing::Empty && !request.old);
+        let goes_on =
+            request.is_some_and(|request| request.keep && request.body == head::Framing::Empty && !request.old);
         let goes_on = goes_on && self.goes_on(serving);
         let answer = refusal.answer(head_only, goes_on);
         let written = self.say(&answer).await.is_ok();

@@ -7,6 +7,8 @@ pub(super) mod between;
 pub(super) mod receive;
 pub(super) mod send;
 mod stream;
+mod to_h1;
+mod to_h2;
 
 use std::cell::Cell;
 use std::future::Future;
@@ -76,13 +78,7 @@ where
     let handshake = tokio::time::timeout(OPENING, builder().handshake::<_, Bytes>(stream));
     let Ok(Ok(mut h2)) = handshake.await else { return };
     let zero = || Cell::new(0);
-    let streams = Rc::new(Streams {
-        connection,
-        shared,
-        active: Cell::new(0),
-        accepted: zero(),
-        taken_back: zero(),
-    });
+    let streams = Rc::new(Streams { connection, shared, active: Cell::new(0), accepted: zero(), taken_back: zero() });
     accept(&mut h2, &streams).await;
     h2.graceful_shutdown();
     // Streams that run go on until they are done; the engine ends what takes too long.

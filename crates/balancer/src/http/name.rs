@@ -35,9 +35,10 @@ impl Name {
             14 => Name::exact(name, &[("content-length", Name::ContentLength), ("http2-settings", Name::Dropped)]),
             15 => Name::exact(name, &[("x-forwarded-for", Name::XForwardedFor)]),
             16 => Name::exact(name, &[("x-forwarded-port", Name::XForwardedPort), ("proxy-connection", Name::Dropped)]),
-            17 => {
-                Name::exact(name, &[("transfer-encoding", Name::TransferEncoding), ("x-forwarded-proto", Name::XForwardedProto)])
-            }
+            17 => Name::exact(
+                name,
+                &[("transfer-encoding", Name::TransferEncoding), ("x-forwarded-proto", Name::XForwardedProto)],
+            ),
             _ => Name::Other,
         };
         if found == Name::Other && disguised(name) { Name::Dropped } else { found }

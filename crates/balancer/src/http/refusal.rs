@@ -35,7 +35,7 @@ impl Refusal {
     pub(crate) const ANSWER: Refusal = Refusal { status: 502, why: "the backend's answer cannot be read" };
     pub(crate) const NOBODY: Refusal = Refusal { status: 503, why: "there is no backend" };
     pub(crate) const LATE: Refusal = Refusal { status: 504, why: "the backend did not answer in time" };
-    pub(crate) const VERSION: Refusal = Refusal { status: 505, why: "only HTTP/1.0, HTTP/1.1 and HTTP/2 are spoken" };
+    pub(crate) const VERSION: Refusal = Refusal { status: 505, why: "only versions 1.0, 1.1 and 2 are spoken" };
 
     /// The phrase that goes with the status.
     pub fn phrase(&self) -> &'static str {

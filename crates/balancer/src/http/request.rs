@@ -174,7 +174,14 @@ impl Head<'_> {
         out.extend_from_slice(b" HTTP/1.1\r\n");
     }
 
-    fn fields(&self, survey: &Survey, target: &Target<'_>, asking: &Asking<'_>, upgrade: Option<&[u8]>, out: &mut Vec<u8>) {
+    fn fields(
+        &self,
+        survey: &Survey,
+        target: &Target<'_>,
+        asking: &Asking<'_>,
+        upgrade: Option<&[u8]>,
+        out: &mut Vec<u8>,
+    ) {
         let absolute = matches!(target, Target::Absolute { .. });
         let keep = |name| match name {
             Name::Other | Name::UserAgent | Name::ContentLength | Name::TransferEncoding => true,
@@ -185,7 +192,8 @@ impl Head<'_> {
         survey.copy(self.bytes, self.fields, keep, out);
         let said = asking.trusted.then(|| self.said(survey));
         asking.forwarded.write(said.as_ref(), out);
-        if self.all(survey, Name::Te).any(|value| name::words(value).any(|word| word.eq_ignore_ascii_case(b"trailers"))) {
+        if self.all(survey, Name::Te).any(|value| name::words(value).any(|word| word.eq_ignore_ascii_case(b"trailers")))
+        {
             out.extend_from_slice(b"TE: trailers\r\n");
         }
         if let Some(protocol) = upgrade {
@@ -203,7 +211,9 @@ impl Head<'_> {
 
     /// The values of all fields of a kind.
     fn all<'a>(&'a self, survey: &'a Survey, kind: Name) -> impl Iterator<Item = &'a [u8]> {
-        let same = move |(index, field): (usize, &'a httparse::Header<'a>)| (survey.kind(index) == kind).then_some(field.value);
+        let same = move |(index, field): (usize, &'a httparse::Header<'a>)| {
+            (survey.kind(index) == kind).then_some(field.value)
+        };
         self.fields.iter().enumerate().filter_map(same)
     }
 
@@ -224,7 +234,9 @@ impl Head<'_> {
         let body = match (survey.chunked, survey.length) {
             (true, _) => Framing::Chunked,
             (false, None | Some(0)) => Framing::Empty,
-            (false, Some(length)) if asking.longest_body.is_some_and(|most| length > most) => return Err(Refusal::BODY),
+            (false, Some(length)) if asking.longest_body.is_some_and(|most| length > most) => {
+                return Err(Refusal::BODY);
+            }
             (false, Some(length)) => Framing::Length(length),
         };
         if body != Framing::Empty && matches!(self.method, "CONNECT" | "TRACE") {
@@ -244,7 +256,9 @@ impl Head<'_> {
         let mut asked = self.all(survey, Name::Upgrade);
         match (asked.next(), asked.next()) {
             (Some(_), Some(_)) => Err(Refusal::FIELD),
-            (Some(value), None) if name::words(value).any(|word| word.to_ascii_lowercase().starts_with(b"h2c")) => Ok(None),
+            (Some(value), None) if name::words(value).any(|word| word.to_ascii_lowercase().starts_with(b"h2c")) => {
+                Ok(None)
+            }
             (first, _) => Ok(first),
         }
     }
@@ -273,7 +287,8 @@ fn host_line<'a>(target: &Target<'a>, named: Option<&[u8]>) -> Option<&'a str> {
 /// A request as access logs have it: with scheme, host and port.
 pub(crate) fn request_line(method: &str, forwarded: &Forwarded, host: &[u8], path: &str, version: &str) -> String {
     let (scheme, host) = (forwarded.proto(), String::from_utf8_lossy(host));
-    let with_port = host.rsplit_once(':').is_some_and(|(_, port)| !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()));
+    let with_port =
+        host.rsplit_once(':').is_some_and(|(_, port)| !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()));
     if with_port && !host.ends_with(']') {
         return format!("{method} {scheme}://{host}{path} {version}");
     }

@@ -4,6 +4,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
+use std::task::{Context as Task, Poll};
 use std::time::Duration;
 
 use fairlead_kernel::relay;
@@ -11,36 +12,34 @@ use tokio::net::TcpStream;
 
 use crate::backends::Chosen;
 use crate::engine::context::{Context, Phase};
+use crate::engine::deadline::Deadline;
 use crate::serving::Serving;
 
 /// How many backends are asked for one connection.
-pub const TRIES: usize = 3;
+const TRIES: usize = 3;
 
 /// A connection to a backend.
 #[derive(Debug)]
-pub struct Dialled {
+pub(super) struct Dialled {
     /// The connection. It sends at once what is written to it.
-    pub stream: TcpStream,
+    pub(super) stream: TcpStream,
     /// The backend.
-    pub chosen: Chosen,
+    pub(super) chosen: Chosen,
 }
 
-/// Connects to the next backend of a client that accepts. `tried` has those that did not, before and afterwards.
-pub async fn dial(
+/// Connects to the next backend of a client that accepts before the deadline, which is put off for each. `tried` has those
+/// that did not, before and afterwards.
+pub(super) async fn dial(
     serving: &Serving,
     client: SocketAddr,
     tried: &mut Vec<SocketAddr>,
-    limit: Duration,
+    deadline: &mut Deadline,
     context: &Context,
 ) -> Option<Dialled> {
     while tried.len() < TRIES {
         let Some(chosen) = serving.backends.choose(serving.spec.choice, client, tried) else { break };
-        let connected = tokio::select! {
-            biased;
-            connected = connect(chosen.address(), limit) => connected,
-            () = poll_fn(|cx| context.poll_phase(Phase::Over, cx)) => return None,
-        };
-        match connected {
+        deadline.put_off(context.thread().options().connect);
+        match reach(chosen.address(), deadline, context).await {
             Ok(stream) => {
                 chosen.succeeded();
                 return Some(Dialled { stream, chosen });
@@ -60,19 +59,40 @@ pub async fn dial(
 
 /// Connects, in so much time.
 pub async fn connect(to: SocketAddr, limit: Duration) -> io::Result<TcpStream> {
-    let stream = TcpStream::from_std(relay::connect(to)?)?;
-    match tokio::time::timeout(limit, stream.writable()).await {
-        Ok(ready) => ready?,
-        Err(_) => return Err(io::ErrorKind::TimedOut.into()),
-    }
+    let mut deadline = Deadline::after(limit);
+    finish(relay::connect(to)?, |cx| deadline.poll(cx).map(|()| io::ErrorKind::TimedOut.into())).await
+}
+
+/// Connects before the deadline, and while the connection it is for goes on.
+async fn reach(to: SocketAddr, deadline: &mut Deadline, context: &Context) -> io::Result<TcpStream> {
+    let given_up = |cx: &mut Task<'_>| match context.poll_phase(Phase::Over, cx) {
+        Poll::Ready(()) => Poll::Ready(io::ErrorKind::Interrupted.into()),
+        Poll::Pending => deadline.poll(cx).map(|()| io::ErrorKind::TimedOut.into()),
+    };
+    finish(relay::connect(to)?, given_up).await
+}
+
+/// Waits until a connection is one, unless it is given up before.
+async fn finish(
+    begun: std::net::TcpStream,
+    mut given_up: impl FnMut(&mut Task<'_>) -> Poll<io::Error>,
+) -> io::Result<TcpStream> {
+    let stream = TcpStream::from_std(begun)?;
+    poll_fn(|cx| match stream.poll_write_ready(cx) {
+        Poll::Pending => given_up(cx).map(Err),
+        ready => ready,
+    })
+    .await?;
     match stream.take_error()? {
         Some(error) => Err(error),
         None => Ok(stream),
     }
 }
 
-/// Whether a failure says nothing of the backend: this machine has no more ports, descriptors or memory.
+/// Whether a failure says nothing of the backend: this machine has no more ports, descriptors (ENFILE, EMFILE) or memory
+/// (ENOBUFS), or nobody waits any more.
 fn is_ours(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::AddrNotAvailable | io::ErrorKind::AddrInUse | io::ErrorKind::OutOfMemory)
+    use io::ErrorKind::{AddrInUse, AddrNotAvailable, Interrupted, OutOfMemory};
+    matches!(error.kind(), AddrNotAvailable | AddrInUse | OutOfMemory | Interrupted)
         || error.raw_os_error().is_some_and(|number| matches!(number, 23 | 24 | 105))
 }

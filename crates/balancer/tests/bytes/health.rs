@@ -12,7 +12,7 @@ use crate::lab::{Server, Wish, ask, engine, in_lab, until};
 
 fn check(how: How) -> Check {
     let (interval, timeout) = (Duration::from_millis(50), Duration::from_millis(40));
-    Check { how, healthy: 2, unhealthy: 2, interval, timeout }
+    Check { how, port: None, healthy: 2, unhealthy: 2, interval, timeout }
 }
 
 /// A backend that answers a request with its name, and a check by how it does. It may await a header before.
@@ -41,7 +41,7 @@ fn one_that_fails_its_checks_gets_nothing_until_it_is_well_again() {
     in_lab("one_that_fails_its_checks_gets_nothing_until_it_is_well_again", || {
         let engine = engine();
         let ((one, one_well), (other, other_well)) = (web("one", ""), web("other", ""));
-        let how = How::Http { tls: false, port: None, path: "/healthz".to_owned() };
+        let how = How::Http { tls: false, path: "/healthz".to_owned() };
         let wish = Wish { check: check(how), ..Wish::to(&[one.at, other.at]) };
         wish.serve(&engine);
         let health = |index: usize| engine.look()[0].backends[index].health;
@@ -66,7 +66,7 @@ fn a_check_of_who_awaits_a_header_sends_one() {
     in_lab("a_check_of_who_awaits_a_header_sends_one", || {
         let engine = engine();
         let (web, _) = web("one", "PROXY UNKNOWN\r\n");
-        let how = How::Http { tls: false, port: None, path: "/healthz".to_owned() };
+        let how = How::Http { tls: false, path: "/healthz".to_owned() };
         let wish = Wish { check: check(how), send_proxy: Some(ProxyVersion::V1), ..Wish::to(&[web.at]) };
         wish.serve(&engine);
         until("it is healthy", || engine.look()[0].backends[0].health == Health::Healthy);

@@ -1,7 +1,7 @@
 //! A network namespace of its own with an engine in it, backends that are threads, and clients.
 
 use std::io::{Read, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,6 +14,7 @@ use fairlead_balancer::backends::{Backend, Backends, Stage};
 use fairlead_balancer::engine::{Engine, ListenerKey, Options};
 use fairlead_balancer::serving::Serving;
 use fairlead_balancer::spec::{Check, Choice, How, Kind, Listener, Path, ProxyVersion, Scheme, Sources, Speaks, Spec};
+use fairlead_balancer::tls::{ClientTls, ServerTls};
 use fairlead_kernel::netns::Namespace;
 use ipnet::IpNet;
 
@@ -45,6 +46,8 @@ pub(crate) struct Wish {
     pub(crate) trusted: Vec<IpNet>,
     pub(crate) sources: Option<Vec<IpNet>>,
     pub(crate) check: Check,
+    pub(crate) tls: Option<Arc<ServerTls>>,
+    pub(crate) reencrypt: Option<Arc<ClientTls>>,
 }
 
 impl Default for Wish {
@@ -60,7 +63,16 @@ impl Default for Wish {
             accept_proxy: false,
             trusted: Vec::new(),
             sources: None,
-            check: Check { how: How::Tcp, healthy: 2, unhealthy: 6, interval, timeout: Duration::from_secs(5) },
+            tls: None,
+            reencrypt: None,
+            check: Check {
+                how: How::Tcp,
+                port: None,
+                healthy: 2,
+                unhealthy: 6,
+                interval,
+                timeout: Duration::from_secs(5),
+            },
         }
     }
 }
@@ -109,6 +121,11 @@ impl Wish {
         };
         let spec = Spec {
             service: Arc::new(Key::new("default", "web")),
+            name: "a0123".to_owned(),
+            families: Vec::new(),
+            needs: Vec::new(),
+            health_check_port: None,
+            notes: Vec::new(),
             scheme: Scheme::Public,
             kind: Kind::Classic,
             path: Path::Userspace,
@@ -130,8 +147,8 @@ impl Wish {
             listener,
             addresses: self.addresses.clone(),
             backends: self.backends.clone(),
-            tls: None,
-            reencrypt: None,
+            tls: self.tls.clone(),
+            reencrypt: self.reencrypt.clone(),
             log: None,
             sources: self.sources.clone().map(Arc::from),
             trusted: self.trusted.clone().into(),
@@ -153,7 +170,9 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(at: &str, work: impl Fn(TcpStream) + Send + Sync + 'static) -> Server {
-        let listener = TcpListener::bind(at).unwrap();
+        // Room for many that wait, however slow this machine is at the moment.
+        let listener = fairlead_kernel::relay::listen(at.parse().unwrap()).unwrap();
+        listener.set_nonblocking(false).unwrap();
         let (at, work) = (listener.local_addr().unwrap(), Arc::new(work));
         let (connections, stop) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
         let (counted, stopped) = (connections.clone(), stop.clone());

@@ -173,3 +173,42 @@ async fn only_the_chosen_controllers_run() {
     sleep(Duration::from_millis(200)).await;
     assert!(objects(&house, &kinds::ENDPOINTS).await.is_empty());
 }
+
+/// What the slices of the Service say of weights.
+async fn weights_become(house: &House, expected: Option<&str>) {
+    let end = Instant::now() + Duration::from_secs(20);
+    loop {
+        let slices = objects(house, &kinds::ENDPOINT_SLICE).await;
+        let said: Vec<_> =
+            slices.iter().map(|slice| slice["metadata"]["annotations"]["fairlead.dev/weight"].as_str()).collect();
+        if said == [expected] {
+            return;
+        }
+        assert!(Instant::now() < end, "{said:?}");
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn row_112_weights_of_pods_and_shares_of_a_service_come_into_its_slices() {
+    for house in [House::near().await, House::far().await] {
+        house.control(ENDPOINTS);
+        web(&house).await;
+        becomes(&house, BOTH.0, BOTH.1).await;
+        weights_become(&house, None).await;
+        let weight = |weight: Value| json!({"metadata": {"annotations": {"fairlead.dev/weight": weight}}});
+        house.merge(&kinds::POD, "default", "a", weight(json!("0"))).await;
+        weights_become(&house, Some("10.1.0.1=0")).await;
+        house.merge(&kinds::POD, "default", "a", weight(Value::Null)).await;
+        weights_become(&house, None).await;
+        let shares = |shares: &str| json!({"metadata": {"annotations": {"fairlead.dev/weights": shares}}});
+        house.merge(&kinds::POD, "default", "b", json!({"metadata": {"labels": {"track": "canary"}}})).await;
+        house.merge(&kinds::SERVICE, "default", "web", shares("track=canary:5")).await;
+        weights_become(&house, Some("10.1.0.1=19")).await;
+        house.merge(&kinds::SERVICE, "default", "web", shares("track:5%")).await;
+        weights_become(&house, None).await;
+        let why = "Annotation fairlead.dev/weights is not followed: \"track:5%\" is to end with a colon and a number from 0 to \
+                   100, as in track=canary:5";
+        assert_eq!(house.event("default", "web", "InvalidWeight").await, why);
+    }
+}

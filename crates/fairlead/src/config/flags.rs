@@ -210,6 +210,23 @@ flags! {
     /// Where the proxy's /metrics is; empty: nowhere [default: 127.0.0.1:10249]
     #[arg(value_name = "IP:PORT")]
     metrics_bind_address: Option<Text>,
+    /// Addresses for Services of type LoadBalancer, as 192.0.2.0/28 or lan=192.0.2.10-192.0.2.20; may be given several times
+    #[arg(value_name = "[NAME=]RANGE,...")]
+    #[serde(deserialize_with = "items")]
+    pool: Option<Vec<Text>>,
+    /// Addresses for internal load balancers; may be given several times
+    #[arg(value_name = "[NAME=]RANGE,...")]
+    #[serde(deserialize_with = "items")]
+    internal_pool: Option<Vec<Text>>,
+    /// The configuration file of load balancers: pools, certificates, groups of ranges, buckets
+    #[arg(value_name = "FILE")]
+    balancer_config: Option<Text>,
+    /// The class of load balancers that Fairlead is [default: fairlead.dev/lb]
+    #[arg(value_name = "CLASS")]
+    load_balancer_class: Option<Text>,
+    /// Where `fairlead lb` finds how load balancers do; empty: nowhere [default: 127.0.0.1:10253]
+    #[arg(value_name = "IP:PORT")]
+    balancer_bind_address: Option<Text>,
     /// Logs as text or json [default: text]
     #[arg(value_name = "FORMAT")]
     log_format: Option<Text>,
@@ -221,6 +238,21 @@ flags! {
 /// Options that may be given several times stand in a file once.
 fn once<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Text>>, D::Error> {
     Text::deserialize(deserializer).map(|text| Some(vec![text]))
+}
+
+/// Options whose values have commas themselves stand in a file as a list, or as one text.
+fn items<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Text>>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Items {
+        One(String),
+        Several(Vec<String>),
+    }
+    let items = match Items::deserialize(deserializer)? {
+        Items::One(text) => vec![text],
+        Items::Several(texts) => texts,
+    };
+    Ok(Some(items.into_iter().map(Text).collect()))
 }
 
 impl<'de> Deserialize<'de> for Text {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use fairlead_api::view::{
     self, AddressType, Endpoint, EndpointConditions, EndpointPort, EndpointSlice, Family, Meta, Owner,
 };
+use fairlead_api::weights::WEIGHT;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -16,7 +17,6 @@ pub(super) const MANAGER: &str = "fairlead-register";
 pub(super) const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 /// The label with the Service.
 pub(super) const SERVICE_NAME: &str = "kubernetes.io/service-name";
-const WEIGHT: &str = "fairlead.dev/weight";
 
 /// The name of both objects: the same for the same endpoint, so that whoever comes after a crash takes them over.
 pub(super) fn name(wanted: &Wanted) -> String {

@@ -23,6 +23,7 @@ fn no_link_address_or_route_does_harm() {
         message(NEW_ROUTE, &route_header(&route_there), |w| put_route(w, &route_there)),
     ];
     hostile::check(&[&good[0], &good[1], &good[2]], |message| {
-        [link(message).is_some(), address(message).is_some(), route(message).is_some()].contains(&true)
+        let local = local::address(message).is_some();
+        [link(message).is_some(), address(message).is_some(), route(message).is_some(), local].contains(&true)
     });
 }

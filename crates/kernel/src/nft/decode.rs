@@ -29,12 +29,14 @@ pub(super) fn chain(message: &Message<'_>) -> Result<Listed<Chain>, Error> {
     let a = message.attributes(HEADER);
     let name = a.text(3).ok_or(Error::Malformed("a chain without a name"))?;
     let comment = a.bytes(12).and_then(userdata::read_comment);
-    Ok(Listed { handle: a.u64_be(2).unwrap_or(0), value: Chain { name, base: base(a), comment } })
+    Ok(Listed { handle: a.u64_be(2).unwrap_or(0), value: Chain { name, base: base(family(message), a), comment } })
 }
 
-fn base(a: Attributes<'_>) -> Option<Base> {
+fn base(family: Family, a: Attributes<'_>) -> Option<Base> {
     let place = a.find(4)?.nested();
     let hook = match place.u32_be(1)? {
+        0 if family == Family::Arp => Hook::Input,
+        1 if family == Family::Arp => Hook::Output,
         0 => Hook::Prerouting,
         1 => Hook::Input,
         2 => Hook::Forward,

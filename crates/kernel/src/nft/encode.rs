@@ -31,6 +31,7 @@ impl Family {
             Family::Inet => 1,
             Family::Ip => 2,
             Family::Ip6 => 10,
+            Family::Arp => 3,
             Family::Other(number) => number,
         }
     }
@@ -40,6 +41,7 @@ impl Family {
             1 => Family::Inet,
             2 => Family::Ip,
             10 => Family::Ip6,
+            3 => Family::Arp,
             other => Family::Other(other),
         }
     }
@@ -64,14 +66,14 @@ pub(super) fn chain(w: &mut Writer, table: &Table, chain: &Chain) {
     w.text(1, &table.name);
     w.text(3, &chain.name);
     if let Some(base) = &chain.base {
-        base_chain(w, base);
+        base_chain(w, table.family, base);
     }
     put_userdata(w, 12, &userdata::comment(chain.comment.as_deref()));
 }
 
-fn base_chain(w: &mut Writer, base: &Base) {
+fn base_chain(w: &mut Writer, family: Family, base: &Base) {
     w.nest(4, |w| {
-        w.u32_be(1, hook_number(base.hook));
+        w.u32_be(1, hook_number(family, base.hook));
         w.u32_be(2, base.priority.cast_unsigned());
     });
     w.u32_be(5, if base.policy == Policy::Accept { 1 } else { 0 });
@@ -83,8 +85,11 @@ fn base_chain(w: &mut Writer, base: &Base) {
     w.text(7, kind);
 }
 
-fn hook_number(hook: Hook) -> u32 {
+fn hook_number(family: Family, hook: Hook) -> u32 {
     match hook {
+        // ARP has numbers of its own.
+        Hook::Input if family == Family::Arp => 0,
+        Hook::Output if family == Family::Arp => 1,
         Hook::Prerouting => 0,
         Hook::Input => 1,
         Hook::Forward => 2,

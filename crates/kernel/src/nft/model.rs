@@ -13,6 +13,8 @@ pub enum Family {
     Ip,
     /// IPv6.
     Ip6,
+    /// ARP. Its chains are at the hooks input and output.
+    Arp,
     /// Any other, by its number; only ever read.
     Other(u8),
 }

@@ -10,6 +10,7 @@ mod lab;
 mod link;
 mod netns;
 mod nft;
+mod packet;
 mod process;
 mod relay;
 mod sysctl;

@@ -335,6 +335,7 @@ fn family(family: Family) -> &'static str {
         Family::Inet => "inet",
         Family::Ip => "ip",
         Family::Ip6 => "ip6",
+        Family::Arp => "arp",
         Family::Other(_) => "other",
     }
 }

@@ -40,7 +40,14 @@ fn a_body_ends_after_its_last_chunk() {
 #[test]
 fn trailers_are_lines_of_fields() {
     check("0\r\nA: b\r\nC:d\r\n\r\n", Ok(("", "A: b\r\nC:d\r\n\r\n", 16, true)));
-    for bad in ["0\r\n A: b\r\n\r\n", "0\r\nA : b\r\n\r\n", "0\r\nA\r\n\r\n", "0\r\nA: b\n\r\n", "0\r\nA: \0\r\n\r\n", "0\r\n\n"] {
+    for bad in [
+        "0\r\n A: b\r\n\r\n",
+        "0\r\nA : b\r\n\r\n",
+        "0\r\nA\r\n\r\n",
+        "0\r\nA: b\n\r\n",
+        "0\r\nA: \0\r\n\r\n",
+        "0\r\n\n",
+    ] {
         check(bad, Err(Malformed));
     }
 }

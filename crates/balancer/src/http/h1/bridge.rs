@@ -116,32 +116,33 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
         self.connection.context.counters().answered(parts.status.as_u16());
         let mut out = self.shared.buffers.head();
         let framing = downgrade::answer_to_h1(&parts, from.is_end_stream(), request, &mut out);
-        let whole = empty || upload.ended();
-        let keep = request.keep && framing != Framing::End && whole && self.goes_on(serving);
+        let keep = request.keep && framing != Framing::End && self.goes_on(serving);
         finish(&mut out, keep, request.old);
         let mut download = Receive::new(out, Some(from), framing);
         let Session { stream, inlet, watch, shared, idle, .. } = self;
         let idle = *idle;
         let carried = watch.limit(idle, |task, watch| {
             let before = (upload.moved, download.moved);
-            if !whole {
-                // The end of a request that is already answered is nobody's trouble.
-                let _ = upload.poll(task, (inlet, stream), &mut up, &shared.buffers);
+            let mut rest = Poll::Ready(Ok(()));
+            if !empty && !upload.ended() {
+                rest = upload.poll(task, (inlet, stream), &mut up, &shared.buffers);
             }
             let polled = download.poll(task, stream);
             if before != (upload.moved, download.moved) {
                 watch.start(idle);
             }
-            polled
+            // What is left of a request that is answered matters only to the next one.
+            if keep && polled.is_ready() && rest.is_pending() { Poll::Pending } else { polled }
         });
         let carried = carried.await.unwrap_or(Err(Broken::To));
+        let whole = empty || upload.ended();
         record.into_iter().for_each(|record| record.done((upload.moved, download.moved), serving));
         self.shared.buffers.give_head(download.into_head());
         Ok(match (carried, keep, whole) {
             (Err(_), ..) => Next::Abort,
-            (Ok(()), true, _) => Next::Request,
+            (Ok(()), true, true) => Next::Request,
             (Ok(()), false, true) => Next::Close,
-            (Ok(()), false, false) => Next::Part,
+            (Ok(()), _, false) => Next::Part,
         })
     }
 }

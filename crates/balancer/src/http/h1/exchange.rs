@@ -44,7 +44,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
     /// Passes a request on and its answer back.
     pub(super) async fn exchange(&mut self, ready: Ready) -> Next {
         let Ready { request, head, serving, mut record } = ready;
-        let mut upload = Upload::Going(Pump::new(head, request.body, false));
+        let most = self.connection.context.thread().options().body;
+        let mut upload = Upload::Going(Pump::new(head, request.body, false).at_most(most));
         let mut attempts = Attempts::new(serving.clone());
         let replayable = request.body == Framing::Empty && request.method.repeatable() && !request.upgrade;
         let refusal = loop {
@@ -56,7 +57,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
                 record.backend(chosen.address());
             }
             let mut out = self.shared.buffers.head();
-            let failure = match self.answer(&mut backend, &request, &mut upload, &mut out, record.as_deref_mut()).await {
+            let failure = match self.answer(&mut backend, &request, &mut upload, &mut out, record.as_deref_mut()).await
+            {
                 Ok(response) => {
                     chosen.succeeded();
                     let answer = Answer { request, response, serving, chosen, record };
@@ -122,10 +124,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
             return self.tunnel(response, backend, out, record, &serving).await;
         }
         let bounded = response.body != Framing::End && !(request.old && response.body == Framing::Chunked);
-        let keep = request.keep && bounded && matches!(upload, Upload::Done(_)) && self.goes_on(&serving);
+        // A backend that answers before it has all of a request, and goes on, will take the rest.
+        let taken = matches!(upload, Upload::Done(_)) || (response.keep && matches!(upload, Upload::Going(_)));
+        let keep = request.keep && bounded && taken && self.goes_on(&serving);
         finish(&mut out, keep, request.old);
         let mut download = Pump::new(out, response.body, request.old);
-        let delivered = self.carry(&mut backend, &mut upload, &mut download).await;
+        let delivered = self.carry(&mut backend, &mut upload, &mut download, keep).await;
         if let Some(record) = record {
             record.done((upload.moved(), download.moved), &serving);
         }
@@ -140,7 +144,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
             backend.inlet.release(buffers);
             return Next::Abort;
         }
-        if whole && response.keep && backend.inlet.is_empty() {
+        if whole && response.keep && !backend.bound && backend.inlet.is_empty() {
             self.shared.pool.put(chosen.address(), serving.reencrypt.clone(), backend.stream);
         } else {
             backend.inlet.release(buffers);
@@ -152,8 +156,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
         }
     }
 
-    /// Carries an answer to the client, and what is left of the request to the backend.
-    async fn carry(&mut self, backend: &mut Backend, upload: &mut Upload, download: &mut Pump) -> Result<(), Broken> {
+    /// Carries an answer to the client, and meanwhile what is left of the request to the backend; to its end if that matters.
+    async fn carry(
+        &mut self,
+        backend: &mut Backend,
+        upload: &mut Upload,
+        download: &mut Pump,
+        whole: bool,
+    ) -> Result<(), Broken> {
         let Session { stream, inlet, watch, shared, idle, .. } = self;
         let (buffers, idle) = (&shared.buffers, *idle);
         let carried = watch.limit(idle, |task, watch| {
@@ -165,6 +175,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
             let polled = download.poll(task, (&mut backend.inlet, &mut backend.stream, stream), buffers);
             if before != (upload.moved(), download.moved) {
                 watch.start(idle);
+            }
+            if whole && matches!((&polled, &*upload), (Poll::Ready(Ok(())), Upload::Going(_))) {
+                return Poll::Pending;
             }
             polled
         });

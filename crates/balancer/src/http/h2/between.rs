@@ -32,11 +32,6 @@ impl Between {
         Between { pending: Bytes::new(), state: if empty { State::Done } else { State::Data }, moved: 0 }
     }
 
-    /// Whether all was sent.
-    pub(crate) fn done(&self) -> bool {
-        self.state == State::Done
-    }
-
     /// Whether nothing was taken yet.
     pub(crate) fn untouched(&self) -> bool {
         self.moved == 0 && self.pending.is_empty() && matches!(self.state, State::Data | State::Done)

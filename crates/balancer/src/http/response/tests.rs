@@ -1,7 +1,15 @@
 use super::*;
 
 fn request(method: &str) -> Request {
-    Request { length: 0, method: Method::of(method), old: false, body: Framing::Empty, keep: true, upgrade: false, expects: false }
+    Request {
+        length: 0,
+        method: Method::of(method),
+        old: false,
+        body: Framing::Empty,
+        keep: true,
+        upgrade: false,
+        expects: false,
+    }
 }
 
 fn read_to(request: &Request, text: &str) -> (Result<Option<Response>, Unreadable>, String) {
@@ -68,7 +76,8 @@ fn an_answer_with_two_meanings_is_none() {
 #[test]
 fn a_tunnel_is_one_only_if_it_was_asked_for() {
     let asked = Request { upgrade: true, ..request("GET") };
-    let (read, out) = read_to(&asked, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n");
+    let (read, out) =
+        read_to(&asked, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n");
     assert!(read.expect("it can be read").expect("it is whole").tunnel);
     assert_eq!(out, "HTTP/1.1 101 Switching Protocols\nUpgrade: websocket\n");
     assert!(answered(&request("CONNECT"), "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n").tunnel);

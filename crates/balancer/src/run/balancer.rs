@@ -1,0 +1,261 @@
+//! One load balancer as this Node runs it: what its Service asked for when that last made sense, where it is, and its listeners.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use fairlead_api::ip;
+use fairlead_api::source::Key;
+use fairlead_api::view::{Protocol, Service};
+use ipnet::IpNet;
+
+use crate::backends::Backends;
+use crate::config::{Around, Config};
+use crate::engine::{Engine, ListenerKey};
+use crate::log::Log;
+use crate::serving::Serving;
+use crate::spec::{Listener, Options, Path as Carrier, Refusal, Speaks, Spec};
+use crate::tls::{ALPN_HTTP, Certificates, ClientTls, ServerTls, Wanted};
+
+/// A load balancer.
+#[derive(Debug)]
+pub(super) struct Balancer {
+    pub(super) key: Arc<Key>,
+    pub(super) service: Arc<Service>,
+    /// What it last asked for that makes sense; `None`: nothing yet.
+    pub(super) spec: Option<Arc<Spec>>,
+    /// What is wrong with what it asks for now.
+    pub(super) refused: Vec<Refusal>,
+    pub(super) addresses: Vec<IpAddr>,
+    pub(super) listeners: BTreeMap<ListenerKey, Served>,
+    pub(super) log: Option<Log>,
+}
+
+/// A listener of a load balancer that threads of ours serve.
+#[derive(Debug)]
+pub(super) struct Served {
+    pub(super) serving: Arc<Serving>,
+    /// What is wrong with it.
+    pub(super) problem: Option<String>,
+}
+
+/// What all of them share.
+pub(super) struct Shared {
+    pub(super) config: Arc<Config>,
+    pub(super) options: Options,
+    pub(super) certificates: Certificates,
+    pub(super) trusted: Arc<[IpNet]>,
+    /// Of certificates of backends, as PEM.
+    pub(super) authority: Option<Vec<u8>>,
+}
+
+impl Shared {
+    pub(super) fn new(config: Arc<Config>, sctp: bool) -> Shared {
+        Shared {
+            options: config.options(sctp),
+            certificates: config.certificates(),
+            trusted: config.trusted_fronts.as_slice().into(),
+            authority: config.backend_ca.as_deref().and_then(read_authority),
+            config,
+        }
+    }
+}
+
+fn read_authority(file: &Path) -> Option<Vec<u8>> {
+    let read = std::fs::read(file);
+    if let Err(error) = &read {
+        tracing::error!("backendCA: {}: {error}: no backend is trusted", file.display());
+    }
+    // Nobody's certificate is of an authority that cannot be read.
+    Some(read.unwrap_or_default())
+}
+
+impl Balancer {
+    /// A load balancer of a Service; nothing listens yet.
+    pub(super) fn new(key: Arc<Key>, service: Arc<Service>) -> Balancer {
+        Balancer {
+            key,
+            service,
+            spec: None,
+            refused: Vec::new(),
+            addresses: Vec::new(),
+            listeners: BTreeMap::new(),
+            log: None,
+        }
+    }
+
+    /// Reads what the Service asks for. What makes no sense changes nothing.
+    pub(super) fn read(&mut self, shared: &Shared, around: Around<'_>) {
+        let ingress = self.service.status.load_balancer.ingress.iter();
+        self.addresses = ingress.filter_map(|one| ip::parse(&one.ip)).collect();
+        match shared.config.read(&self.service, &shared.options, around) {
+            Ok(spec) => {
+                self.refused.clear();
+                if self.spec.as_deref() != Some(&spec) {
+                    self.spec = Some(Arc::new(spec));
+                }
+            }
+            Err(refused) => self.refused = refused,
+        }
+    }
+
+    /// Whether threads of ours carry its bytes.
+    pub(super) fn is_proxied(&self) -> bool {
+        self.spec.as_ref().is_some_and(|spec| spec.path == Carrier::Userspace) && !self.addresses.is_empty()
+    }
+
+    /// Listens where it is to listen, and nowhere else. `new` gives the backends of a listener that is new.
+    pub(super) fn listen(
+        &mut self,
+        engine: &Engine,
+        shared: &Shared,
+        around: Around<'_>,
+        new: impl Fn(&Listener) -> Arc<Backends>,
+    ) {
+        let wanted: Vec<Listener> = match (&self.spec, self.is_proxied()) {
+            (Some(spec), true) => spec.listeners.iter().filter(|one| one.protocol == Protocol::Tcp).cloned().collect(),
+            _ => Vec::new(),
+        };
+        let keys: Vec<ListenerKey> = wanted.iter().map(|listener| self.listener_key(listener)).collect();
+        for gone in self.listeners.keys().filter(|key| !keys.contains(key)).cloned().collect::<Vec<_>>() {
+            engine.stop(&gone);
+            self.listeners.remove(&gone);
+        }
+        for (key, listener) in keys.into_iter().zip(wanted) {
+            self.serve(engine, shared, around, (key, listener), &new);
+        }
+    }
+
+    /// Listens nowhere any more.
+    pub(super) fn stop(&mut self, engine: &Engine) {
+        for key in std::mem::take(&mut self.listeners).into_keys() {
+            engine.stop(&key);
+        }
+    }
+
+    fn listener_key(&self, listener: &Listener) -> ListenerKey {
+        ListenerKey { service: self.key.clone(), port: listener.port, protocol: listener.protocol }
+    }
+
+    fn serve(
+        &mut self,
+        engine: &Engine,
+        shared: &Shared,
+        around: Around<'_>,
+        (key, listener): (ListenerKey, Listener),
+        new: &impl Fn(&Listener) -> Arc<Backends>,
+    ) {
+        let Some(spec) = self.spec.clone() else { return };
+        let before = self.listeners.get(&key);
+        let made = self.serving(shared, around, &spec, &listener, before.map(|served| &*served.serving), new);
+        let (serving, mut problem) = match made {
+            Ok(made) => made,
+            Err(problem) => {
+                tracing::warn!(service = %self.key, port = listener.port, "a listener is not served: {problem}");
+                if let Some(served) = self.listeners.get_mut(&key) {
+                    served.problem = Some(problem);
+                }
+                return;
+            }
+        };
+        if before.is_some_and(|served| same(&served.serving, &serving) && served.problem == problem) {
+            return;
+        }
+        let serving = Arc::new(serving);
+        if let Err(error) = engine.serve(key.clone(), serving.clone()) {
+            tracing::warn!(service = %self.key, port = listener.port, "{error}");
+            problem = Some(error.to_string());
+        }
+        self.listeners.insert(key, Served { serving, problem });
+    }
+
+    /// What a listener serves, and what is wrong with that; or why it cannot be served.
+    fn serving(
+        &self,
+        shared: &Shared,
+        around: Around<'_>,
+        spec: &Arc<Spec>,
+        listener: &Listener,
+        before: Option<&Serving>,
+        new: &impl Fn(&Listener) -> Arc<Backends>,
+    ) -> Result<(Serving, Option<String>), String> {
+        let (tls, problem) = self.tls(shared, around, listener, before)?;
+        let serving = Serving {
+            spec: spec.clone(),
+            listener: listener.clone(),
+            addresses: self.addresses.clone(),
+            backends: before.map_or_else(|| new(listener), |before| before.backends.clone()),
+            tls,
+            reencrypt: self.reencrypt(shared, listener, before)?,
+            log: self.log.clone(),
+            sources: sources(spec, &shared.config),
+            trusted: shared.trusted.clone(),
+        };
+        Ok((serving, problem))
+    }
+
+    fn tls(
+        &self,
+        shared: &Shared,
+        around: Around<'_>,
+        listener: &Listener,
+        before: Option<&Serving>,
+    ) -> Result<(Option<Arc<ServerTls>>, Option<String>), String> {
+        let Some(tls) = &listener.tls else { return Ok((None, None)) };
+        let old = before.and_then(|before| before.tls.as_ref());
+        let shown = old.map_or(&[][..], |old| &old.certificates);
+        let wanted = Wanted { namespace: &self.key.namespace, names: &tls.certificate, before: shown };
+        let found = shared.certificates.find(wanted, around.secrets, around.now);
+        let mistakes: Vec<String> = found.mistakes.iter().map(ToString::to_string).collect();
+        let problem = (!mistakes.is_empty()).then(|| mistakes.join("; "));
+        let alpn = if listener.speaks == Speaks::Bytes { &[][..] } else { ALPN_HTTP };
+        match ServerTls::renewed(old, &found.certificates, &tls.policy, alpn) {
+            Ok(tls) => Ok((Some(tls), problem)),
+            Err(error) => Err(problem.unwrap_or_else(|| error.to_string())),
+        }
+    }
+
+    fn reencrypt(
+        &self,
+        shared: &Shared,
+        listener: &Listener,
+        before: Option<&Serving>,
+    ) -> Result<Option<Arc<ClientTls>>, String> {
+        if !listener.reencrypt {
+            return Ok(None);
+        }
+        let same = |before: &&Serving| before.listener.speaks == listener.speaks;
+        if let Some(known) = before.filter(same).and_then(|before| before.reencrypt.clone()) {
+            return Ok(Some(known));
+        }
+        let host = format!("{}.{}.svc", self.key.name, self.key.namespace);
+        let hosts = [host.clone(), format!("{host}.cluster.local")];
+        let alpn: &[&str] = match listener.speaks {
+            Speaks::Bytes => &[],
+            Speaks::Http => &["http/1.1"],
+            Speaks::H2c => &["h2"],
+        };
+        ClientTls::new(shared.authority.as_deref(), &hosts, alpn)
+            .map(|tls| Some(Arc::new(tls)))
+            .map_err(|error| error.to_string())
+    }
+}
+
+/// Who may use a load balancer; `None`: everybody.
+fn sources(spec: &Spec, config: &Config) -> Option<Arc<[IpNet]>> {
+    if spec.sources.ranges.is_empty() && spec.sources.groups.is_empty() {
+        return None;
+    }
+    let groups = spec.sources.groups.iter().filter_map(|name| config.security_groups.get(name)).flatten();
+    Some(spec.sources.ranges.iter().chain(groups).copied().collect())
+}
+
+/// Whether the engine need not hear of it.
+fn same(one: &Serving, other: &Serving) -> bool {
+    let tls = |one: &Option<Arc<ServerTls>>, other: &Option<Arc<ServerTls>>| match (one, other) {
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+        (one, other) => one.is_none() && other.is_none(),
+    };
+    one.spec == other.spec && one.listener == other.listener && one.addresses == other.addresses && tls(&one.tls, &other.tls)
+}

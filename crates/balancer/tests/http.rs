@@ -1,0 +1,21 @@
+//! HTTP through the engine, with real clients and servers in a namespace of their own.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+#[path = "http/abuse.rs"]
+mod abuse;
+#[path = "http/bodies.rs"]
+mod bodies;
+#[path = "http/change.rs"]
+mod change;
+#[path = "http/lab.rs"]
+mod lab;
+#[path = "http/programs.rs"]
+mod programs;
+#[path = "http/requests.rs"]
+mod requests;
+#[path = "http/retries.rs"]
+mod retries;
+#[path = "http/streams.rs"]
+mod streams;
+#[path = "http/tunnels.rs"]
+mod tunnels;

@@ -1,0 +1,36 @@
+//! Load balancers, wherever they run: beside the server in this process, on a joined machine, or against a cluster that a
+//! kubeconfig names.
+
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use fairlead_balancer::run::run as balance;
+use fairlead_cluster::Cluster;
+use fairlead_server::Server;
+use fairlead_server::auth::User;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::{Balancer, Config};
+
+/// Runs load balancers of a cluster until a signal comes.
+pub(crate) async fn run(balancer: Balancer) -> anyhow::Result<()> {
+    let stop = CancellationToken::new();
+    super::stop_on_signal(stop.clone())?;
+    // The error tells its causes itself.
+    let cluster =
+        Cluster::connect(balancer.kubeconfig.as_deref()).await.map_err(|error| anyhow!("--kubeconfig: {error}"))?;
+    balance(cluster, balancer.settings, stop).await;
+    Ok(())
+}
+
+/// Runs load balancers beside the server.
+pub(super) async fn beside(server: &Server, config: &Config, stop: CancellationToken) {
+    let Some(settings) = config.balancer.clone() else { return };
+    let user = User {
+        name: "system:fairlead-balancer".to_owned(),
+        groups: vec!["system:masters".to_owned(), "system:authenticated".to_owned()],
+        ..User::default()
+    };
+    let local = server.local(user);
+    balance(Cluster::new(local.clone(), Arc::new(local)), settings, stop).await;
+}
