@@ -229,3 +229,30 @@ async fn what_came_before_the_end_is_read_whichever_way_it_ends() {
         assert_eq!(end.is_ok(), proper, "{size}: {end:?}");
     }
 }
+
+#[tokio::test]
+async fn no_connection_fails_while_certificates_and_policies_change() {
+    let authority = Authority::new();
+    let certificates = [["a.example"], ["b.example"]].map(|hosts| [authority.certificate("web", &hosts)]);
+    let mut tls = ServerTls::renewed(None, &certificates[0], &policy(""), &[]).expect("a policy");
+    let listener = Listener::start(tls.clone());
+    let client = ClientTls::new(Some(authority.pem.as_bytes()), &hosts(), &[]).expect("an authority");
+    for round in 0..120 {
+        if round % 3 == 0 {
+            let name = ["", "ELBSecurityPolicy-TLS13-1-2-2021-06", "ELBSecurityPolicy-2016-08"][round / 3 % 3];
+            let certificate = &certificates[round / 3 % 2];
+            tls = ServerTls::renewed(Some(&tls), certificate, &policy(name), &[]).expect("a policy");
+            listener.replace(tls.clone());
+        }
+        let socket = TcpStream::connect(listener.address).await.expect("it listens");
+        let mut stream = client.connect(socket, listener.address.ip()).await.expect("a handshake");
+        stream.write_all(b"ask\n").await.expect("sent");
+        let mut answer = [0; 8];
+        stream.read_exact(&mut answer).await.expect("an answer");
+    }
+    assert_eq!(listener.refused(), 0);
+}
+
+fn hosts() -> [String; 2] {
+    ["a.example".to_owned(), "b.example".to_owned()]
+}
