@@ -134,7 +134,7 @@ fn what_a_killed_node_left_can_be_cleaned_up() {
     let owner = lab.owner(V4);
     lab.nodes[owner].process.as_mut().unwrap().kill();
     let cleanup = || lab.nodes[owner].machine.run(fairlead_balancer::announce::cleanup).unwrap().unwrap();
-    let tables = ["nftables table inet fairlead-lb", "nftables table arp fairlead-lb"];
+    let tables = ["table inet fairlead-lb of nftables", "table arp fairlead-lb of nftables"];
     assert_eq!(cleanup(), [&[format!("local route {V4}").as_str()], &tables[..]].concat());
     assert!(cleanup().is_empty());
     assert_eq!(shell(&lab.nodes[owner].machine, "nft list ruleset"), "");
