@@ -26,7 +26,10 @@ impl Server {
     fn answer(&self, request: &Request<Full<Bytes>>) -> Response<Body> {
         let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
         if query.contains("watch=true") {
-            let fed = path.ends_with("ipaddresspools").then(|| self.changes.lock().expect("no panic while it is held").take()).flatten();
+            let fed = path
+                .ends_with("ipaddresspools")
+                .then(|| self.changes.lock().expect("no panic while it is held").take())
+                .flatten();
             return Response::new(endless(fed));
         }
         let list = |items: Value| json!({"metadata": {"resourceVersion": "7"}, "items": items});
@@ -92,7 +95,10 @@ async fn pools_are_listed_and_followed() {
     tokio::time::timeout(limit, found.changed()).await.unwrap().unwrap();
     let first = found.borrow_and_update().clone();
     assert_eq!(first.pools.iter().map(|pool| pool.name.as_str()).collect::<Vec<_>>(), ["first"]);
-    assert_eq!((&first.advertisements[0].pools[..], &first.advertisements[0].interfaces[..]), (&["first".to_owned()][..], &["eth1".to_owned()][..]));
+    assert_eq!(
+        (&first.advertisements[0].pools[..], &first.advertisements[0].interfaces[..]),
+        (&["first".to_owned()][..], &["eth1".to_owned()][..])
+    );
     feed.send(json!({"type": "ADDED", "object": pool("second", "198.51.100.1-198.51.100.9", 8)})).unwrap();
     feed.send(json!({"type": "DELETED", "object": pool("first", "192.0.2.0/28", 9)})).unwrap();
     let only_second = |found: &Arc<Found>| found.pools.len() == 1 && found.pools[0].name == "second";

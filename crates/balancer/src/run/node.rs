@@ -156,9 +156,8 @@ impl Balancers {
 
     fn saw_services(&mut self, seen: Vec<Seen<Service>>, secrets: &Store) {
         for (key, service) in seen {
-            let wanted = |service: &Arc<Service>| {
-                self.ours.wants(service) && service.metadata.deletion_timestamp.is_none()
-            };
+            let wanted =
+                |service: &Arc<Service>| self.ours.wants(service) && service.metadata.deletion_timestamp.is_none();
             match service.filter(wanted) {
                 Some(service) => self.put(Arc::new(key), service, secrets),
                 None => self.remove(&key),
@@ -248,7 +247,9 @@ impl Balancers {
     fn secret(&self, namespace: &str, name: &str) -> Option<Key> {
         match self.shared.config.certificates.get(name) {
             Some(Place::Files { .. }) => None,
-            Some(Place::Secret { namespace: its, name }) => Some(Key::new(its.as_deref().unwrap_or(namespace), &**name)),
+            Some(Place::Secret { namespace: its, name }) => {
+                Some(Key::new(its.as_deref().unwrap_or(namespace), &**name))
+            }
             None => {
                 let (its, name) = name.split_once('/').unwrap_or((namespace, name));
                 (its == namespace && !name.contains([':', '/'])).then(|| Key::new(its, name))

@@ -97,7 +97,9 @@ fn backends_are_what_the_plan_gives_packets_and_those_that_keep_what_they_have()
         let words = |stage| if stage == Stage::Draining { "draining" } else { "ready" };
         let found: Vec<String> = found
             .iter()
-            .map(|one| format!("{} {} x{} {}", one.address, words(one.stage), one.weight, one.node.as_deref().unwrap_or("-")))
+            .map(|one| {
+                format!("{} {} x{} {}", one.address, words(one.stage), one.weight, one.node.as_deref().unwrap_or("-"))
+            })
             .collect();
         assert_eq!(found, expected, "{policy} {endpoints}");
     };
@@ -116,7 +118,8 @@ fn backends_are_what_the_plan_gives_packets_and_those_that_keep_what_they_have()
 }
 
 fn told(world: &World, found: Found) -> Input {
-    let node: Node = serde_json::from_value(json!({"metadata": {"name": "n1"}, "spec": {"podCIDRs": ["10.244.0.0/24"]}})).unwrap();
+    let node: Node =
+        serde_json::from_value(json!({"metadata": {"name": "n1"}, "spec": {"podCIDRs": ["10.244.0.0/24"]}})).unwrap();
     let advertised = Advertised { found: Arc::new(found), interfaces: vec!["eth0".to_owned()] };
     input::input([&world.balancer].into_iter(), &world.planner, vec![Arc::new(node)], &advertised, &world.config)
 }
@@ -130,7 +133,8 @@ fn an_address_is_wanted_where_its_pool_is_advertised_and_its_endpoints_are() {
     assert_eq!(wanted.advertisements[0].interfaces, ["eth0"]);
     let input = told(&world("Local", &json!({}), &ready), Found::default());
     assert_eq!(input.wanted[0].local, Some(["n1".to_owned()].into()));
-    let advertisement = Advertisement { pools: vec!["lan".to_owned()], nodes: Vec::new(), interfaces: vec!["eth7".to_owned()] };
+    let advertisement =
+        Advertisement { pools: vec!["lan".to_owned()], nodes: Vec::new(), interfaces: vec!["eth7".to_owned()] };
     let mut found = Found { pools: vec![pool("lan", "192.0.2.0/28")], ..Found::default() };
     assert_eq!(told(&world("Cluster", &json!({}), &ready), found.clone()).wanted[0].advertisements, []);
     found.advertisements.push(advertisement);

@@ -97,7 +97,9 @@ pub fn shows(service: &Value, secret: &str) -> bool {
     let metadata = service.at("metadata");
     let named = metadata.at("annotations").text(CERTIFICATE).split(',').map(str::trim);
     let namespace = metadata.text("namespace");
-    named.map(|name| name.strip_prefix(namespace).and_then(|rest| rest.strip_prefix('/')).unwrap_or(name)).any(|name| name == secret)
+    named
+        .map(|name| name.strip_prefix(namespace).and_then(|rest| rest.strip_prefix('/')).unwrap_or(name))
+        .any(|name| name == secret)
 }
 
 /// Looks for fields that are the name, and for objects or lists of objects that have it. Stored objects are not nested deeply.
