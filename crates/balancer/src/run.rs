@@ -12,6 +12,7 @@ mod logs;
 mod members;
 mod node;
 pub mod page;
+mod secrets;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -73,8 +74,7 @@ impl Settings {
 pub async fn run(cluster: Cluster, settings: Settings, stop: CancellationToken) {
     let (here, page) = (node::Here::default(), page::Page::new(&settings.node, &settings.config.vpc_ranges));
     let served = here.clone();
-    let released: Released =
-        Arc::new(move |key| !served.read().unwrap_or_else(PoisonError::into_inner).contains(key));
+    let released: Released = Arc::new(move |key| !served.read().unwrap_or_else(PoisonError::into_inner).contains(key));
     let (tell, found) = watch::channel(Arc::new(Found::default()));
     let shown = async {
         if let Some(address) = settings.page {
@@ -157,24 +157,4 @@ fn together(own: &[Pool], others: &[Pool]) -> (Vec<Pool>, Vec<String>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::together;
-    use crate::pools::Pool;
-    use crate::spec::Scheme;
-
-    #[test]
-    fn pools_of_metallbs_that_collide_are_not_used() {
-        let pool = |name: &str, range: &str| Pool::new(name, vec![range.parse().unwrap()], Scheme::Public);
-        let own = [pool("default", "192.0.2.0/28")];
-        let check = |others: &[Pool], used: &[&str], problem: &str| {
-            let (all, problems) = together(&own, others);
-            let names: Vec<&str> = all.iter().map(|pool| pool.name.as_str()).collect();
-            assert_eq!(names, used);
-            assert!(problems.join("\n").contains(problem), "{problems:?}");
-        };
-        check(&[pool("lan", "192.0.3.0/28")], &["default", "lan"], "");
-        check(&[pool("default", "192.0.3.0/28")], &["default"], "another pool of that name");
-        check(&[pool("lan", "192.0.2.7")], &["default"], "addresses of the pool default");
-        check(&[pool("a", "192.0.3.0/28"), pool("b", "192.0.3.1")], &["default", "a"], "IPAddressPool b");
-    }
-}
+mod tests;

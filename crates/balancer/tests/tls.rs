@@ -256,3 +256,30 @@ async fn no_connection_fails_while_certificates_and_policies_change() {
 fn hosts() -> [String; 2] {
     ["a.example".to_owned(), "b.example".to_owned()]
 }
+
+#[tokio::test]
+async fn uploads_arrive_whole_over_real_sockets() {
+    let certificate = Authority::new().certificate("web", &["web.example"]);
+    let server = ServerTls::new(&[certificate], &policy(""), &[]).expect("a policy");
+    let client = ClientTls::new(None, &[], &[]).expect("no authority is needed");
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    for _ in 0..5 {
+        let sending = async {
+            let socket = TcpStream::connect(address).await.expect("it listens");
+            let mut stream = client.connect(socket, address.ip()).await.expect("a handshake");
+            stream.write_all(&vec![7; 3 << 20]).await.expect("sent");
+            stream.shutdown().await.expect("said");
+            stream.read_to_end(&mut Vec::new()).await.expect("an end")
+        };
+        let receiving = async {
+            let (socket, _) = listener.accept().await.expect("a connection");
+            let mut stream = server.accept(socket).await.expect("a handshake");
+            let mut got = Vec::new();
+            stream.read_to_end(&mut got).await.expect("all of it");
+            stream.shutdown().await.expect("said");
+            got.len()
+        };
+        assert_eq!(tokio::join!(sending, receiving), (0, 3 << 20));
+    }
+}

@@ -10,11 +10,11 @@ use fairlead_api::source::Key;
 use fairlead_api::view::{Protocol, Service};
 use ipnet::IpNet;
 
+use super::logs::AccessLogs;
 use crate::backends::Backends;
 use crate::config::{Around, Config};
 use crate::engine::{Engine, ListenerKey};
 use crate::log::Log;
-use super::logs::AccessLogs;
 use crate::serving::Serving;
 use crate::spec::{Listener, Options, Path as Carrier, Refusal, Speaks, Spec};
 use crate::tls::{ALPN_HTTP, Certificates, ClientTls, ServerTls, Wanted};

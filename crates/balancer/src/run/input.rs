@@ -58,10 +58,13 @@ pub(super) fn input<'a>(
             let shared = wanted.remove(address);
             let advertisements = if shared.is_some() { Vec::new() } else { advertised.of(*address) };
             let one = Wanted { address: *address, advertisements, local: local.clone(), services: vec![about.clone()] };
-            wanted.insert(*address, match shared {
-                Some(shared) => shared.and(one),
-                None => one,
-            });
+            wanted.insert(
+                *address,
+                match shared {
+                    Some(shared) => shared.and(one),
+                    None => one,
+                },
+            );
         }
         protect(balancer, config, &mut guard);
     }
@@ -71,7 +74,9 @@ pub(super) fn input<'a>(
 /// The Nodes with a ready endpoint, if only those may answer.
 fn local(balancer: &Balancer, planner: &Planner) -> Option<BTreeSet<String>> {
     let local = balancer.service.spec.external_traffic_policy == TrafficPolicy::Local;
-    local.then(|| members::nodes(planner, &balancer.key, &members::ports(&balancer.key, &balancer.service, &balancer.addresses)))
+    local.then(|| {
+        members::nodes(planner, &balancer.key, &members::ports(&balancer.key, &balancer.service, &balancer.addresses))
+    })
 }
 
 /// What is served at the addresses of a load balancer, and who may use it.
@@ -80,12 +85,18 @@ fn protect(balancer: &Balancer, config: &Config, guard: &mut Guard) {
     let ports = balancer.service.spec.ports.iter();
     let ports: Vec<_> = ports.filter_map(|port| Some((port.protocol, u16::try_from(port.port).ok()?))).collect();
     let allowed = balancer.spec.as_ref().and_then(|spec| super::balancer::sources(spec, config));
-    for (address, (protocol, port)) in balancer.addresses.iter().flat_map(|ip| ports.iter().map(move |port| (*ip, *port))) {
+    for (address, (protocol, port)) in
+        balancer.addresses.iter().flat_map(|ip| ports.iter().map(move |port| (*ip, *port)))
+    {
         let frontend = Frontend { address, protocol, port };
         guard.listeners.insert(frontend);
         if let Some(ranges) = &allowed {
             let from = ranges.iter().copied().filter(|range| range.addr().is_ipv4() == address.is_ipv4()).collect();
-            guard.rules.push(Rule { to: Target::Frontend(frontend), from, description: format!("sources of {}", balancer.key) });
+            guard.rules.push(Rule {
+                to: Target::Frontend(frontend),
+                from,
+                description: format!("sources of {}", balancer.key),
+            });
         }
     }
     if let Some(spec) = &balancer.spec {

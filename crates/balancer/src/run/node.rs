@@ -20,13 +20,15 @@ use super::balancer::{Balancer, Shared};
 use super::input::{self, Advertised};
 use super::members;
 use super::page::Page;
+use super::secrets::Store;
 use crate::announce::{self, Announcer, Input, Times};
 use crate::backends::Backends;
 use crate::config::Around;
 use crate::engine::{Engine, Options};
 use crate::metallb::Found;
-use crate::provision::{Ours, certificates};
-use crate::tls::Secret;
+use crate::provision::Ours;
+use crate::spec::{self, names};
+use crate::tls::Place;
 
 /// How often certificates in files are looked at.
 const FILES: Duration = Duration::from_secs(5);
@@ -63,7 +65,7 @@ async fn follow(cluster: &Cluster, settings: &Settings, part: Part, announcer: A
     let mut services = Watched::<Service>::new(cluster, balanced);
     let mut slices = Watched::<EndpointSlice>::new(cluster, Selection::all(&kinds::ENDPOINT_SLICE));
     let mut nodes = Mirror::builder(cluster).with::<Node>().build();
-    let mut secrets = Mirror::builder(cluster).with_only::<Secret>(certificates()).build();
+    let mut secrets = Store::new(cluster, settings.provisioning);
     let mut found = part.found.clone();
     let mut balancers = Balancers::new(settings, part);
     let mut announcing = false;
@@ -75,10 +77,13 @@ async fn follow(cluster: &Cluster, settings: &Settings, part: Part, announcer: A
         let due = balancers.changed.filter(|_| known);
         tokio::select! {
             () = stop.cancelled() => break,
-            seen = services.next() => balancers.saw_services(seen, &secrets),
+            seen = services.next() => {
+                balancers.saw_services(seen, &secrets);
+                secrets.want(|| balancers.secrets());
+            }
             seen = slices.next() => balancers.plan(seen.into_iter().map(|(key, slice)| Change::Slice(key, slice)).collect()),
             _ = nodes.next() => balancers.saw_node(nodes.get::<Node>("", &settings.node).map(|node| &**node)),
-            _ = secrets.next() => balancers.look_again(&secrets),
+            () = secrets.next() => balancers.look_again(&secrets),
             _ = files.tick() => balancers.look_at_files(&secrets),
             Ok(()) = found.changed() => balancers.advertise(found.borrow_and_update().clone()),
             () = async { sleep_until(due.unwrap_or_else(Instant::now)).await }, if due.is_some() => {
@@ -149,11 +154,10 @@ impl Balancers {
         self.news();
     }
 
-    fn saw_services(&mut self, seen: Vec<Seen<Service>>, secrets: &Mirror) {
+    fn saw_services(&mut self, seen: Vec<Seen<Service>>, secrets: &Store) {
         for (key, service) in seen {
-            let wanted = |service: &Arc<Service>| {
-                self.ours.wants(service) && service.metadata.deletion_timestamp.is_none()
-            };
+            let wanted =
+                |service: &Arc<Service>| self.ours.wants(service) && service.metadata.deletion_timestamp.is_none();
             match service.filter(wanted) {
                 Some(service) => self.put(Arc::new(key), service, secrets),
                 None => self.remove(&key),
@@ -161,7 +165,7 @@ impl Balancers {
         }
     }
 
-    fn put(&mut self, key: Arc<Key>, service: Arc<Service>, secrets: &Mirror) {
+    fn put(&mut self, key: Arc<Key>, service: Arc<Service>, secrets: &Store) {
         let mut balancer = match self.all.remove(&key) {
             Some(known) => Balancer { service, ..known },
             None => Balancer::new(key.clone(), service),
@@ -186,7 +190,7 @@ impl Balancers {
     }
 
     /// Listeners of a Service as they should be.
-    fn listen(&mut self, key: &Arc<Key>, secrets: &Mirror) {
+    fn listen(&mut self, key: &Arc<Key>, secrets: &Store) {
         let Some(mut balancer) = self.all.remove(key) else { return };
         if balancer.is_proxied() {
             self.start();
@@ -230,8 +234,31 @@ impl Balancers {
         self.news();
     }
 
+    /// The Secrets that load balancers name for their certificates.
+    fn secrets(&self) -> BTreeSet<Key> {
+        let named = |balancer: &Balancer| -> Vec<Key> {
+            let names = spec::list(&balancer.service, names::SSL_CERT);
+            names.into_iter().filter_map(|name| self.secret(&balancer.key.namespace, name)).collect()
+        };
+        self.all.values().flat_map(named).collect()
+    }
+
+    /// The Secret that a Service of a namespace means by a name.
+    fn secret(&self, namespace: &str, name: &str) -> Option<Key> {
+        match self.shared.config.certificates.get(name) {
+            Some(Place::Files { .. }) => None,
+            Some(Place::Secret { namespace: its, name }) => {
+                Some(Key::new(its.as_deref().unwrap_or(namespace), &**name))
+            }
+            None => {
+                let (its, name) = name.split_once('/').unwrap_or((namespace, name));
+                (its == namespace && !name.contains([':', '/'])).then(|| Key::new(its, name))
+            }
+        }
+    }
+
     /// Certificates changed: whoever has one, or lacks one, looks again.
-    fn look_again(&mut self, secrets: &Mirror) {
+    fn look_again(&mut self, secrets: &Store) {
         let has_tls = |balancer: &Balancer| {
             let spec = balancer.spec.as_ref();
             !balancer.refused.is_empty()
@@ -247,7 +274,7 @@ impl Balancers {
         }
     }
 
-    fn look_at_files(&mut self, secrets: &Mirror) {
+    fn look_at_files(&mut self, secrets: &Store) {
         let files = self.shared.certificates.files();
         if files != self.files {
             self.files = files;
@@ -279,7 +306,7 @@ impl Balancers {
     }
 }
 
-fn around(secrets: &Mirror) -> Around<'_> {
+fn around(secrets: &Store) -> Around<'_> {
     Around { secrets, now: Timestamp::now() }
 }
 

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use ::http::StatusCode;
+use ::http::header::ACCEPT;
 use fairlead_api::source::Key;
 use fairlead_api::view::Protocol;
 use fairlead_monitor::{Format, http};
 use fairlead_plan::Planner;
 use ipnet::IpNet;
-use ::http::StatusCode;
-use ::http::header::ACCEPT;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -76,7 +76,9 @@ pub struct OwnerReport {
 impl std::fmt::Display for OwnerReport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.node {
-            Some(node) if self.interfaces.is_empty() => write!(f, "{} is at {node}, on no network of it", self.address)?,
+            Some(node) if self.interfaces.is_empty() => {
+                write!(f, "{} is at {node}, on no network of it", self.address)?
+            }
             Some(node) => write!(f, "{} is announced by {node} on {}", self.address, self.interfaces.join(", "))?,
             None => write!(f, "{} is announced by nobody", self.address)?,
         }

@@ -83,7 +83,11 @@ impl Asked {
             }
             self.next = Instant::now() + ASK;
             let version = |secret: &Arc<Secret>| secret.metadata.resource_version.clone();
-            if !found.iter().map(|(key, one)| (key, version(one))).eq(self.known.iter().map(|(key, one)| (key, version(one)))) {
+            if !found
+                .iter()
+                .map(|(key, one)| (key, version(one)))
+                .eq(self.known.iter().map(|(key, one)| (key, version(one))))
+            {
                 self.known = found;
                 return;
             }

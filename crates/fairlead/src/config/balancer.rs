@@ -128,7 +128,8 @@ impl Said<'_> {
     fn settings(&self, provisioning: Provisioning) -> anyhow::Result<Settings> {
         let mut config = match path(self.config) {
             Some(file) => {
-                let text = std::fs::read_to_string(&file).with_context(|| format!("--balancer-config: {}", file.display()))?;
+                let text =
+                    std::fs::read_to_string(&file).with_context(|| format!("--balancer-config: {}", file.display()))?;
                 Balancers::parse(&text).map_err(|error| anyhow!("--balancer-config: {}: {error}", file.display()))?
             }
             None => Balancers::default(),

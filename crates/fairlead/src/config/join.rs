@@ -11,7 +11,9 @@ use serde_json::Value;
 use tracing_subscriber::filter::LevelFilter;
 
 use super::flags::{Flags, Text};
-use super::{Environment, LogFormat, Node, Role, balancer, log_format, log_level, machine, node, path, proxy, text, value};
+use super::{
+    Environment, LogFormat, Node, Role, balancer, log_format, log_level, machine, node, path, proxy, text, value,
+};
 
 /// Where the API of a Node's Pods listens.
 const PORT: u16 = 10250;

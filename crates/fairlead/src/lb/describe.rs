@@ -32,7 +32,8 @@ pub(super) async fn run(place: &Place, namespace: &str, name: &str, output: Outp
 async fn events(known: &Known, service: &Service) -> anyhow::Result<Vec<Value>> {
     let key = look::key_of(service);
     let about = format!("involvedObject.kind=Service,involvedObject.name={}", key.name);
-    let list = known.cluster.list(&Selection::all(&kinds::EVENT).in_namespace(&*key.namespace).with_fields(about)).await?;
+    let list =
+        known.cluster.list(&Selection::all(&kinds::EVENT).in_namespace(&*key.namespace).with_fields(about)).await?;
     let mut events: Vec<Value> = list.objects.iter().filter_map(|one| serde_json::from_slice(&one.json).ok()).collect();
     events.sort_by_key(|event| event.text("lastTimestamp").to_owned());
     Ok(events)
@@ -131,7 +132,8 @@ fn backends(text: &mut String, balance: &Balance) -> std::fmt::Result {
         }
         let head = ["  BACKEND", "HEALTH", "WEIGHT", "ACTIVE", "TOTAL", "FAILED", "NODE", "ZONE"].map(str::to_owned);
         let rows = listener.backends.iter().map(|backend| {
-            let health = if backend.draining { format!("{}, draining", backend.health) } else { backend.health.clone() };
+            let health =
+                if backend.draining { format!("{}, draining", backend.health) } else { backend.health.clone() };
             let or = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
             vec![
                 format!("  {}", backend.address),

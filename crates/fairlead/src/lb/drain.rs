@@ -28,7 +28,13 @@ pub(super) async fn node(place: &Place, name: &str, undo: bool) -> anyhow::Resul
 }
 
 /// A backend gets no new connections any more, or again.
-pub(super) async fn backend(place: &Place, namespace: &str, service: &str, backend: &str, undo: bool) -> anyhow::Result<()> {
+pub(super) async fn backend(
+    place: &Place,
+    namespace: &str,
+    service: &str,
+    backend: &str,
+    undo: bool,
+) -> anyhow::Result<()> {
     let known = Known::look(place, Some(namespace), Some(service)).await?;
     let object = known.services.first().with_context(|| format!("there is no Service {namespace}/{service}"))?;
     let Some((slice, endpoint)) = find(known.slices(object), backend) else {
@@ -58,7 +64,8 @@ pub(super) async fn backend(place: &Place, namespace: &str, service: &str, backe
 /// The endpoint that somebody means by the name of a Pod, or an address with or without a port.
 fn find<'a>(slices: &'a [EndpointSlice], backend: &str) -> Option<(&'a EndpointSlice, &'a Endpoint)> {
     let name = backend.strip_prefix("pod/").unwrap_or(backend);
-    let ip = backend.parse().map_or_else(|_| backend.to_owned(), |address: std::net::SocketAddr| address.ip().to_string());
+    let ip =
+        backend.parse().map_or_else(|_| backend.to_owned(), |address: std::net::SocketAddr| address.ip().to_string());
     let meant = |endpoint: &&Endpoint| {
         endpoint.addresses.first() == Some(&ip) || endpoint.target_ref.as_ref().is_some_and(|pod| pod.name == name)
     };
@@ -84,7 +91,8 @@ mod tests {
 
     #[test]
     fn one_weight_of_a_slice_changes_and_the_others_stay() {
-        let check = |said: &str, undo: bool, expected: Value| assert_eq!(weights(said, "10.0.0.1", undo), expected, "{said}");
+        let check =
+            |said: &str, undo: bool, expected: Value| assert_eq!(weights(said, "10.0.0.1", undo), expected, "{said}");
         check("", false, json!("10.0.0.1=0"));
         check("5", false, json!("5,10.0.0.1=0"));
         check("10.0.0.2=7, 10.0.0.1=3", false, json!("10.0.0.2=7,10.0.0.1=0"));

@@ -114,7 +114,8 @@ fn announcers(owners: &[OwnerReport]) -> Vec<String> {
 /// What is wrong, the worst first.
 fn state(known: &Known, service: &Service, addresses: &[String], healthy: (usize, usize)) -> String {
     let refused = known.balance(service).and_then(|balance| balance.refused.first());
-    let problem = known.balance(service).and_then(|one| one.listeners.iter().find_map(|listener| listener.problem.clone()));
+    let problem =
+        known.balance(service).and_then(|one| one.listeners.iter().find_map(|listener| listener.problem.clone()));
     let short = |message: &str| message.rsplit("failed to ensure load balancer: ").next().unwrap_or(message).to_owned();
     match known.refusal(service) {
         Some(message) if addresses.is_empty() => return format!("pending: {}", short(message)),

@@ -138,7 +138,8 @@ async fn refusals(cluster: &Cluster, namespace: Option<&str>) -> anyhow::Result<
 /// Asks the balancer of this machine.
 async fn report(page: &str) -> anyhow::Result<Report> {
     let ask = async {
-        let stream = TcpStream::connect(page).await.with_context(|| format!("no load balancers are run here: {page}"))?;
+        let stream =
+            TcpStream::connect(page).await.with_context(|| format!("no load balancers are run here: {page}"))?;
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
         tokio::spawn(connection);
         let request = http::Request::get(PATH).header(http::header::HOST, page).body(Empty::<bytes::Bytes>::new())?;

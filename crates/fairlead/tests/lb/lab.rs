@@ -92,9 +92,8 @@ pub(crate) fn tool(namespace: &Namespace, words: &str) -> String {
 
 /// A backend: over TCP it says its address, who asks, and the first line it hears; over UDP the same.
 fn serve(namespace: &Namespace, ip: IpAddr) {
-    let (tcp, udp) = namespace
-        .run(|| (TcpListener::bind((ip, 8080)).unwrap(), UdpSocket::bind((ip, 8080)).unwrap()))
-        .unwrap();
+    let (tcp, udp) =
+        namespace.run(|| (TcpListener::bind((ip, 8080)).unwrap(), UdpSocket::bind((ip, 8080)).unwrap())).unwrap();
     std::thread::spawn(move || {
         for stream in tcp.incoming().flatten() {
             std::thread::spawn(move || answer(stream, ip));
@@ -213,10 +212,13 @@ impl Lab {
     #[track_caller]
     pub(crate) fn becomes(&self, name: &str, expected: &str) {
         let mut last = String::new();
-        self.wait_or(|| format!("{name} should become {expected:?}, not {:?}", self.ingress(name)), || {
-            last = self.ingress(name);
-            last == expected
-        });
+        self.wait_or(
+            || format!("{name} should become {expected:?}, not {:?}", self.ingress(name)),
+            || {
+                last = self.ingress(name);
+                last == expected
+            },
+        );
     }
 
     /// Gives a Service backends.
@@ -267,10 +269,13 @@ impl Lab {
     #[track_caller]
     pub(crate) fn answers(&self, to: &str, expected: &str) {
         let mut last = None;
-        self.wait_or(|| format!("{to} should answer {expected:?}, not {:?}", self.ask(to)), || {
-            last = self.ask(to);
-            last.as_ref().is_some_and(|answer| answer.contains(expected))
-        });
+        self.wait_or(
+            || format!("{to} should answer {expected:?}, not {:?}", self.ask(to)),
+            || {
+                last = self.ask(to);
+                last.as_ref().is_some_and(|answer| answer.contains(expected))
+            },
+        );
     }
 
     /// Messages of Events of a Service with a reason.
@@ -284,9 +289,10 @@ impl Lab {
     /// Waits until an Event says so.
     #[track_caller]
     pub(crate) fn told(&self, name: &str, reason: &str, message: &str) {
-        self.wait_or(|| format!("{name}: {message:?} is not in {:?}", self.events(name, reason)), || {
-            self.events(name, reason).iter().any(|event| event.contains(message))
-        });
+        self.wait_or(
+            || format!("{name}: {message:?} is not in {:?}", self.events(name, reason)),
+            || self.events(name, reason).iter().any(|event| event.contains(message)),
+        );
     }
 
     /// What `fairlead` prints on the machine.

@@ -22,7 +22,10 @@ fn load_balancers_are_listed_described_and_drained() {
     };
     lab.wait("it is announced", || row("web")["announcers"] == json!(["here"]));
     let web = row("web");
-    assert_eq!((&web["addresses"], &web["path"], &web["state"]), (&json!(["192.0.2.1"]), &json!("userspace"), &json!("serving")));
+    assert_eq!(
+        (&web["addresses"], &web["path"], &web["state"]),
+        (&json!(["192.0.2.1"]), &json!("userspace"), &json!("serving"))
+    );
     assert_eq!((&web["healthy"], &web["backends"]), (&json!(2), &json!(2)));
     let stuck = row("stuck")["state"].as_str().unwrap().to_owned();
     assert!(stuck.starts_with("pending: spec.loadBalancerIP: 203.0.113.1 is in no pool"), "{stuck}");

@@ -16,22 +16,40 @@ fn without_a_pool_every_service_is_told_how_to_make_one() {
 
 #[test]
 fn every_refusal_is_told_with_what_is_accepted() {
-    let Some(lab) = lab("every_refusal_is_told_with_what_is_accepted", &["--pool", "192.0.2.1-192.0.2.2"]) else { return };
+    let Some(lab) = lab("every_refusal_is_told_with_what_is_accepted", &["--pool", "192.0.2.1-192.0.2.2"]) else {
+        return;
+    };
     let aws = |name: &str, value: &str| annotated(&format!("{AWS}{name}"), value);
     let cases = [
         ("foreign-ip", json!({"spec": {"loadBalancerIP": "203.0.113.1"}}), "accepted: 192.0.2.1-192.0.2.2"),
-        ("no-ip", annotated("fairlead.dev/load-balancer-ips", "here"), "fairlead.dev/load-balancer-ips: \"here\" is no address"),
-        ("node-ip", json!({"spec": {"loadBalancerIP": "192.0.2.100"}}), "spec.loadBalancerIP: 192.0.2.100 is in no pool"),
+        (
+            "no-ip",
+            annotated("fairlead.dev/load-balancer-ips", "here"),
+            "fairlead.dev/load-balancer-ips: \"here\" is no address",
+        ),
+        (
+            "node-ip",
+            json!({"spec": {"loadBalancerIP": "192.0.2.100"}}),
+            "spec.loadBalancerIP: 192.0.2.100 is in no pool",
+        ),
         ("no-pool", annotated("metallb.io/address-pool", "gold"), "there is no pool \"gold\"; accepted: default"),
         ("internal", aws("internal", "true"), "--internal-pool"),
         ("v6", json!({"spec": {"ipFamilies": ["IPv6"]}}), "no public pool has IPv6 addresses"),
         ("certificate", aws("ssl-cert", "arn:aws:acm:us-east-1:123456789012:certificate/1"), "ssl-cert: "),
-        ("bucket", {
-            let mut log = aws("access-log-enabled", "true");
-            log["metadata"]["annotations"][format!("{AWS}access-log-s3-bucket-name")] = json!("logs");
-            log
-        }, "want one of buckets in --balancer-config, which has none"),
-        ("threshold", aws("healthcheck-healthy-threshold", "11"), "healthcheck-healthy-threshold: \"11\" is not accepted: "),
+        (
+            "bucket",
+            {
+                let mut log = aws("access-log-enabled", "true");
+                log["metadata"]["annotations"][format!("{AWS}access-log-s3-bucket-name")] = json!("logs");
+                log
+            },
+            "want one of buckets in --balancer-config, which has none",
+        ),
+        (
+            "threshold",
+            aws("healthcheck-healthy-threshold", "11"),
+            "healthcheck-healthy-threshold: \"11\" is not accepted: ",
+        ),
     ];
     for (name, more, expected) in &cases {
         lab.create(name, more);

@@ -18,6 +18,8 @@ pub const PREFIX: &str = "system:node:";
 const LEASES: &str = "kube-node-lease";
 /// What the name of the Lease of an announcer begins with.
 const ANNOUNCER: &str = "fairlead-announcer-";
+/// The annotation of Services with the names of their load balancers' certificates.
+const CERTIFICATE: &str = "service.beta.kubernetes.io/aws-load-balancer-ssl-cert";
 /// The authority of the API, which is no secret.
 const ROOT_CA: &str = "kube-root-ca.crt";
 /// Labels by which an administrator keeps Pods apart; a Node does not give them to itself.
@@ -36,7 +38,7 @@ pub enum Right {
     Yes,
     /// It may, if the Pod is bound to it.
     OwnPod,
-    /// It may, if a Pod that is bound to it names the object.
+    /// It may, if a Pod that is bound to it names the object, or if it is a certificate of a load balancer.
     NamedByPod,
     /// Its being a Node gives it no right to.
     No,
@@ -88,6 +90,16 @@ pub fn names(pod: &Value, resource: &str, name: &str) -> bool {
         },
         _ => false,
     }
+}
+
+/// Whether a load balancer of a Service shows the certificate of a Secret beside it.
+pub fn shows(service: &Value, secret: &str) -> bool {
+    let metadata = service.at("metadata");
+    let named = metadata.at("annotations").text(CERTIFICATE).split(',').map(str::trim);
+    let namespace = metadata.text("namespace");
+    named
+        .map(|name| name.strip_prefix(namespace).and_then(|rest| rest.strip_prefix('/')).unwrap_or(name))
+        .any(|name| name == secret)
 }
 
 /// Looks for fields that are the name, and for objects or lists of objects that have it. Stored objects are not nested deeply.

@@ -131,3 +131,20 @@ fn what_a_node_writes_is_its_own_and_says_nothing_it_must_not() {
     check_write(&kinds::POD, pod("a", "x", "Running"), Some(pod("b", "x", "Pending")), false);
     check_write(&kinds::POD, pod("a", "x", "Running"), None, false);
 }
+
+#[test]
+fn a_load_balancer_shows_the_certificates_its_service_names() {
+    let service = |names: &str| {
+        json!({"metadata": {"namespace": "default", "annotations": {
+            "service.beta.kubernetes.io/aws-load-balancer-ssl-cert": names,
+        }}})
+    };
+    let check = |names: &str, shown: bool| assert_eq!(shows(&service(names), "web"), shown, "{names}");
+    check("web", true);
+    check("default/web", true);
+    check("other, web", true);
+    check("other/web", false);
+    check("website", false);
+    check("", false);
+    assert!(!shows(&json!({"metadata": {"namespace": "default"}}), "web"));
+}
