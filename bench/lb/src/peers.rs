@@ -111,7 +111,7 @@ fn nginx_config(folder: &Path, stream: Option<&Path>) -> String {
     format!(
         "{load}daemon off;\nmaster_process off;\npid {folder}/nginx.pid;\nerror_log {folder}/nginx-error.log warn;\n\
          events {{ worker_connections 4096; }}\n\
-         http {{\n  access_log off;\n  keepalive_requests 100000000;\n  keepalive_timeout 60s;\n\
+         http {{\n  access_log off;\n  ssl_protocols TLSv1.2 TLSv1.3;\n  keepalive_requests 100000000;\n  keepalive_timeout 60s;\n\
          \x20 client_body_temp_path {folder}/body;\n  proxy_temp_path {folder}/proxy;\n  fastcgi_temp_path {folder}/f;\n\
          \x20 uwsgi_temp_path {folder}/u;\n  scgi_temp_path {folder}/s;\n\
          \x20 upstream answers {{ server 127.0.0.1:{ANSWERS}; keepalive 128; keepalive_requests 100000000; }}\n\

@@ -4,6 +4,9 @@ use std::fmt::Write;
 
 use crate::measure::{Column, Figures};
 
+/// Which of the figures.
+type Figure = fn(&Figures) -> f64;
+
 /// A block for each kind of traffic. `us/NAME` is ours divided by theirs.
 pub(crate) fn render(columns: &[Column]) -> String {
     let mut text = String::new();
@@ -15,16 +18,21 @@ pub(crate) fn render(columns: &[Column]) -> String {
     for (at, kind) in kinds.enumerate() {
         let (title, unit) = kind.title();
         let _ = writeln!(text, "{title}");
-        let rows: [(String, fn(&Figures) -> f64); 4] = [
+        let rows: [(String, Figure); 4] = [
             (format!("  CPU a {unit}, us"), |figures| figures.cpu),
             (format!("  {unit}s a second"), |figures| figures.rate),
             ("  p50, us".to_owned(), |figures| figures.p50),
             ("  p99, us".to_owned(), |figures| figures.p99),
         ];
-        let of = |figure: fn(&Figures) -> f64| {
-            columns.iter().map(|column| column.figures[at].1.as_ref().map(figure)).collect::<Vec<_>>()
-        };
-        rows.iter().for_each(|(what, figure)| row(what, &of(*figure), &mut text));
+        let of =
+            |figure: Figure| columns.iter().map(|column| column.figures[at].1.as_ref().map(figure)).collect::<Vec<_>>();
+        for (what, figure) in rows {
+            let values = of(figure);
+            // A stream has no answers to wait for.
+            if values.iter().flatten().any(|value| *value > 0.0) {
+                row(&what, &values, &mut text);
+            }
+        }
         let failed = of(|figures| figures.failed);
         if failed.iter().flatten().any(|failed| *failed > 0.0) {
             row("  failed", &failed, &mut text);

@@ -184,7 +184,7 @@ async fn what_is_not_tls_is_refused_and_nothing_piles_up() {
         let _ = socket.read_to_end(&mut answer).await;
         assert!(answer.is_empty() || answer[0] == 21, "an alert or nothing: {answer:?}");
     }
-    assert_eq!(listener.refused(), 3);
+    listener.wait_for_refused(3);
 }
 
 #[tokio::test]

@@ -91,7 +91,16 @@ impl Listener {
         *self.current.write().expect("a lock") = tls;
     }
 
-    /// How many were refused, once those have been that were sent away just now.
+    /// Waits until so many were refused: clients see the end before it is counted.
+    pub(crate) fn wait_for_refused(&self, count: usize) {
+        let since = Instant::now();
+        while self.refused() != count {
+            assert!(since.elapsed() < Duration::from_secs(20), "{} were refused, not {count}", self.refused());
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// How many were refused so far.
     pub(crate) fn refused(&self) -> usize {
         self.refused.load(Ordering::SeqCst)
     }
