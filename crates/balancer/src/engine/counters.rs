@@ -53,7 +53,7 @@ counters! {
     received,
     /// Bytes to clients.
     sent,
-    /// Connections of clients that are in no range allowed.
+    /// Connections of clients that are in no range allowed, or that came before there was a certificate to show.
     refused,
     /// Connections that began with no PROXY header, or a bad one, though one had to come.
     bad_proxy_headers,

@@ -30,7 +30,7 @@ pub(super) fn begin(local: &Rc<Local>, stream: TcpStream, peer: SocketAddr, at: 
     let listener = &serving.listener;
     // Only a front that is trusted is asked for a header: what anybody else sends that looks like one is bytes.
     let fronted = listener.accept_proxy && contains(&serving.trusted, peer.ip());
-    if !fronted && !is_allowed(&serving, peer.ip()) {
+    if !is_ready(&serving) || (!fronted && !is_allowed(&serving, peer.ip())) {
         local.counters().refused.add(1);
         // If it fails the connection ends in the ordinary way.
         let _ = stream.set_zero_linger();
@@ -156,6 +156,12 @@ async fn until_over(served: impl Future<Output = ()>, opened: &Opened) {
         () = served => {}
         () = poll_fn(|cx| opened.context.poll_phase(Phase::Over, cx)) => opened.context.counters().ended.add(1),
     }
+}
+
+/// Whether what is to be secret is: a listener whose certificate is not there yet must not speak in the clear.
+fn is_ready(serving: &Serving) -> bool {
+    let listener = &serving.listener;
+    (listener.tls.is_none() || serving.tls.is_some()) && (!listener.reencrypt || serving.reencrypt.is_some())
 }
 
 fn is_allowed(serving: &Serving, client: IpAddr) -> bool {

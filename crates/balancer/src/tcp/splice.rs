@@ -43,9 +43,13 @@ impl<'a> Both<'a> {
 
     /// Moves what can be moved. Ready when both have ended, or one is broken.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, moved: &mut Moved, thread: &Thread) -> Poll<io::Result<()>> {
-        let up = self.up.poll(cx, self.client, self.backend, &mut moved.up, thread)?;
-        let down = self.down.poll(cx, self.backend, self.client, &mut moved.down, thread)?;
-        if up.is_ready() && down.is_ready() { Poll::Ready(Ok(())) } else { Poll::Pending }
+        if self.up.poll(cx, self.client, self.backend, &mut moved.up, thread)?.is_ready() && !self.down.ended {
+            self.up.pass_end(self.backend);
+        }
+        if self.down.poll(cx, self.backend, self.client, &mut moved.down, thread)?.is_ready() && !self.up.ended {
+            self.down.pass_end(self.client);
+        }
+        if self.up.ended && self.down.ended { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
 
     /// Gives back what is not needed any more.
@@ -66,6 +70,8 @@ struct Way {
     much: bool,
     small: u8,
     ended: bool,
+    /// The other side has been told.
+    passed: bool,
 }
 
 impl Way {
@@ -88,14 +94,21 @@ impl Way {
             };
             if taken == 0 {
                 self.ended = true;
-                // Fails only if the other side is gone already.
-                let _ = SockRef::from(&*to).shutdown(Shutdown::Write);
                 return Poll::Ready(Ok(()));
             }
             *moved += taken as u64;
         }
         cx.waker().wake_by_ref();
         Poll::Pending
+    }
+
+    /// Tells the other side that there is no more, unless that was done. Not needed where both sides have ended: closing the
+    /// connection says the same.
+    fn pass_end(&mut self, to: &TcpStream) {
+        if !std::mem::replace(&mut self.passed, true) {
+            // Fails only if the other side is gone already.
+            let _ = SockRef::from(to).shutdown(Shutdown::Write);
+        }
     }
 
     /// Writes what was taken before.

@@ -7,11 +7,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fairlead_balancer::engine::{Engine, Options};
-use fairlead_balancer::spec::{ProxyVersion, TlsPolicy};
+use fairlead_balancer::serving::Serving;
+use fairlead_balancer::spec::{Listener, ProxyVersion, Tls, TlsPolicy};
 use fairlead_balancer::tls::{Certificate, ClientTls, Pem, ServerTls};
 use rustls::{ClientConnection, ServerConnection, StreamOwned};
 
-use crate::lab::{Server, Wish, connect, engine, hear, in_lab, until};
+use crate::lab::{Server, Wish, ask, connect, engine, hear, in_lab, until};
 
 fn server_tls() -> Arc<ServerTls> {
     let made = rcgen::generate_simple_self_signed(vec!["shop.example".to_owned()]).unwrap();
@@ -96,6 +97,39 @@ fn a_backend_that_speaks_no_tls_is_no_backend_of_one_that_reencrypts() {
         assert!(heard.is_err() || heard.unwrap().is_empty());
         until("it is counted", || engine.look()[0].totals.dial_failures == 1);
     });
+}
+
+#[test]
+fn what_is_to_be_secret_is_not_spoken_in_the_clear() {
+    in_lab("what_is_to_be_secret_is_not_spoken_in_the_clear", || {
+        let (engine, says) = (engine(), Server::says("secret"));
+        let wish = Wish::to(&[says.at]);
+        let plain = wish.serving();
+        let wanted = Some(Tls { certificate: "shop".to_owned(), policy: TlsPolicy { name: String::new() } });
+        let towards_clients = Listener { tls: wanted, ..plain.listener.clone() };
+        let towards_backends = Listener { reencrypt: true, ..plain.listener.clone() };
+        for listener in [towards_clients, towards_backends] {
+            let serving = Serving { listener, backends: wish.backends.clone(), ..copy(&plain) };
+            engine.serve(wish.key(), Arc::new(serving)).unwrap();
+            assert_ne!(ask(wish.at(), "").ok().as_deref(), Some("secret"));
+        }
+        engine.serve(wish.key(), plain).unwrap();
+        assert_eq!(ask(wish.at(), "").unwrap(), "secret");
+    });
+}
+
+fn copy(of: &Serving) -> Serving {
+    Serving {
+        spec: of.spec.clone(),
+        listener: of.listener.clone(),
+        addresses: of.addresses.clone(),
+        backends: of.backends.clone(),
+        tls: None,
+        reencrypt: None,
+        log: None,
+        sources: None,
+        trusted: of.trusted.clone(),
+    }
 }
 
 #[test]
