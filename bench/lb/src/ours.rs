@@ -3,7 +3,6 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 use std::{fs, thread};
 
 use anyhow::Context;
@@ -12,7 +11,7 @@ use fairlead_api::view::Protocol;
 use fairlead_balancer::backends::{Backend, Backends, Stage};
 use fairlead_balancer::engine::{Engine, ListenerKey, Options};
 use fairlead_balancer::serving::Serving;
-use fairlead_balancer::spec::{self, Check, Choice, How, Listener, Scheme, Sources, Speaks, Spec, TlsPolicy};
+use fairlead_balancer::spec::{self, Listener, Speaks, Spec, TlsPolicy};
 use fairlead_balancer::tls::{ALPN_HTTP, Certificate, Pem, ServerTls};
 
 use crate::kinds::{ANSWERS, ECHO, SOURCE};
@@ -66,31 +65,8 @@ fn serve(engine: &Engine, port: u16, backend: u16, speaks: Speaks, tls: Option<A
 }
 
 fn spec(listener: &Listener) -> Spec {
-    let check = Check {
-        how: How::Tcp,
-        healthy: 2,
-        unhealthy: 6,
-        interval: Duration::from_secs(10),
-        timeout: Duration::from_secs(5),
-    };
-    Spec {
-        service: Arc::new(Key::new("default", format!("web-{}", listener.port))),
-        scheme: Scheme::Public,
-        kind: spec::Kind::Classic,
-        path: spec::Path::Userspace,
-        listeners: vec![listener.clone()],
-        sources: Sources::default(),
-        local: false,
-        cross_zone: true,
-        choice: Choice::RoundRobin,
-        affinity: None,
-        check,
-        drain: None,
-        idle: Duration::from_secs(60),
-        age: None,
-        access_log: None,
-        tags: Default::default(),
-    }
+    let service = Arc::new(Key::new("default", format!("web-{}", listener.port)));
+    Spec { path: spec::Path::Userspace, ..Spec::plain(service, vec![listener.clone()]) }
 }
 
 fn tls(certificates: &Path, name: &str) -> anyhow::Result<Arc<ServerTls>> {

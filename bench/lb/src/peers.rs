@@ -81,7 +81,7 @@ fn haproxy_config(folder: &Path) -> String {
     let (folder, ports) = (folder.display(), HAPROXY);
     let (echo, source, http, https, rsa) = (ports.echo(), ports.source(), ports.http(), ports.https(), ports.rsa());
     format!(
-        "global\n  nbthread 1\n  maxconn 20000\n  ssl-default-bind-options ssl-min-ver TLSv1.2\n\
+        "global\n  nbthread 1\n  maxconn 4000\n  ssl-default-bind-options ssl-min-ver TLSv1.2\n\
          defaults\n  mode http\n  option splice-auto\n  http-reuse always\n\
          \x20 timeout connect 5s\n  timeout client 60s\n  timeout server 60s\n  timeout http-keep-alive 60s\n\
          listen echo\n  mode tcp\n  bind 127.0.0.1:{echo}\n  server one 127.0.0.1:{ECHO}\n\
