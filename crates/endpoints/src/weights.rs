@@ -137,8 +137,8 @@ impl Scale {
         different.sort_unstable();
         different.dedup();
         let exact = |top: &u64| {
-            let whole = |(of, among): &(u64, u64)| of * greatest.among * top % (among * greatest.of) == 0;
-            different.iter().all(whole)
+            let scaled = |of: &u64| of * greatest.among * top;
+            different.iter().all(|(of, among)| scaled(of).is_multiple_of(among * greatest.of))
         };
         let top = (1..=u64::from(MAX)).find(exact).unwrap_or(u64::from(MAX));
         Scale { greatest, top }

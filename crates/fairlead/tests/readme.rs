@@ -12,7 +12,7 @@ const FOREIGN: &[&str] =
 /// Commands with flags of their own.
 const COMMANDS: &[&str] = &[
     "server", "join", "token", "control", "proxy", "dns", "trace", "env", "register", "run", "ps", "logs", "exec",
-    "stop", "cleanup",
+    "stop", "cleanup", "balancer", "lb ls", "lb describe", "lb drain",
 ];
 
 #[test]
@@ -67,7 +67,8 @@ fn a_start_prints_the_line_the_readme_shows() {
 }
 
 fn all_flags() -> BTreeSet<String> {
-    COMMANDS.iter().flat_map(|command| flags(&help(&[command, "--help"]))).collect()
+    let words = |command: &str| command.split(' ').chain(["--help"]).map(str::to_owned).collect::<Vec<_>>();
+    COMMANDS.iter().flat_map(|command| flags(&help(&words(command)))).collect()
 }
 
 /// README.md, ARCHITECTURE.md, CONTRIBUTING.md and all of docs/ but docs/conformance.md, which lists commands of kubectl.
@@ -81,7 +82,7 @@ fn documents() -> Vec<(String, String)> {
     files.iter().map(read).collect()
 }
 
-fn help(arguments: &[&str]) -> String {
+fn help(arguments: &[impl AsRef<std::ffi::OsStr> + std::fmt::Debug]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_fairlead")).args(arguments).output().expect("the program runs");
     assert!(output.status.success(), "{arguments:?}");
     String::from_utf8_lossy(&output.stdout).into_owned()

@@ -18,7 +18,8 @@ fn weights_are_numbers_from_0_to_100() {
 
 #[test]
 fn what_is_written_for_a_slice_is_read_again() {
-    let table: [(&[(&str, u8)], Option<&str>); 7] = [
+    type Row = (&'static [(&'static str, u8)], Option<&'static str>);
+    let table: [Row; 7] = [
         (&[], None),
         (&[("10.0.0.1", 1), ("10.0.0.2", 1)], None),
         (&[("10.0.0.1", 3), ("10.0.0.2", 3)], Some("3")),

@@ -140,7 +140,7 @@ pub fn cleanup() -> Result<Vec<String>, Error> {
     for table in tables().into_iter().filter(|table| there.iter().any(|listed| is(&listed.value, table))) {
         batch.delete_table(&table);
         removed
-            .push(format!("nftables table {} {NAME}", if table.family == nft::Family::Arp { "arp" } else { "inet" }));
+            .push(format!("table {} {NAME} of nftables", if table.family == nft::Family::Arp { "arp" } else { "inet" }));
     }
     connection.commit(batch, None)?;
     Ok(removed)

@@ -257,7 +257,7 @@ fn what_others_take_away_is_made_again() {
         assert!(!table.mend().unwrap());
         run("nft", "delete table inet other");
         let removed = cleanup().unwrap();
-        assert_eq!(removed, ["nftables table inet fairlead-lb", "nftables table arp fairlead-lb"]);
+        assert_eq!(removed, ["table inet fairlead-lb of nftables", "table arp fairlead-lb of nftables"]);
         assert_eq!((whole().as_str(), cleanup().unwrap().len()), ("", 0));
     });
 }

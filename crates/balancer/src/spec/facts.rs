@@ -56,7 +56,8 @@ const LISTENERS: [&str; 8] = [
 ];
 
 impl Spec {
-    /// What it does and why, in the order in which people ask. `service` is the Service it was read from.
+    /// What it does and why, in the order in which people ask; what is strange about it is in `notes`. `service` is what it was
+    /// read from.
     pub fn facts(&self, service: &Service) -> Vec<Fact> {
         let mut facts = vec![
             self.scheme_fact(service),
@@ -84,7 +85,6 @@ impl Spec {
             let tags: Vec<_> = self.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
             facts.push(fact("Tags", tags.join(","), why(service, &[names::TAGS])));
         }
-        facts.extend(self.notes.iter().map(|note| fact("Note", note.to_string(), "")));
         facts
     }
 

@@ -77,3 +77,20 @@ fn a_node_that_ends_in_order_hands_over_at_once() {
     println!("taken back: longest time without an answer {:?}", lab.longest_gap(V4, |now| *now == name));
     lab.wait_for_owner(V4, owner);
 }
+
+#[test]
+fn a_killed_node_is_silent_for_ipv6_too() {
+    let Some(mut lab) = lab("a_killed_node_is_silent_for_ipv6_too", &[V6]) else { return };
+    let owner = lab.owner(V6);
+    lab.nodes[owner].process.as_mut().unwrap().kill();
+    // What it left in the kernel is this machine's still, and answers nobody.
+    assert!(shell(&lab.nodes[owner].machine, &format!("ip route get {V6}")).starts_with("local"));
+    lab.wait("another one has it", || lab.owner(V6) != owner);
+    let next = lab.nodes[lab.owner(V6)].name.clone();
+    assert_eq!(lab.connect(V6, Duration::from_secs(5)), Some(next));
+    // Started again and ended in order, it leaves nothing.
+    lab.start(owner);
+    lab.wait_for_owner(V6, owner);
+    lab.nodes[owner].process.as_mut().unwrap().stop();
+    assert!(!shell(&lab.nodes[owner].machine, &format!("ip route get {V6}")).starts_with("local"));
+}

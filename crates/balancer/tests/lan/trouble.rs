@@ -127,3 +127,15 @@ fn nothing_is_written_as_long_as_there_is_no_address() {
     std::thread::sleep(Duration::from_secs(1));
     assert!(lab.api.leases().is_empty(), "{:?}", lab.api.leases());
 }
+
+#[test]
+fn what_a_killed_node_left_can_be_cleaned_up() {
+    let Some(mut lab) = lab("what_a_killed_node_left_can_be_cleaned_up", &[V4]) else { return };
+    let owner = lab.owner(V4);
+    lab.nodes[owner].process.as_mut().unwrap().kill();
+    let cleanup = || lab.nodes[owner].machine.run(fairlead_balancer::announce::cleanup).unwrap().unwrap();
+    let tables = ["table inet fairlead-lb of nftables", "table arp fairlead-lb of nftables"];
+    assert_eq!(cleanup(), [&[format!("local route {V4}").as_str()], &tables[..]].concat());
+    assert!(cleanup().is_empty());
+    assert_eq!(shell(&lab.nodes[owner].machine, "nft list ruleset"), "");
+}

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::spec::table::TABLE;
 
@@ -518,6 +520,26 @@ fn every_annotation_has_rows_with_a_good_a_bad_and_an_empty_value() {
         assert!(case.values.iter().any(|(value, _)| value.is_empty()), "{} has no empty value", case.name);
         assert!(case.values.iter().any(|(value, expected)| !value.is_empty() && expected.is_some()), "{}", case.name);
         assert!(case.values.iter().any(|(_, expected)| expected.is_none()), "{} has no bad value", case.name);
+    }
+}
+
+proptest! {
+    /// Whatever annotations say, there is an answer that fits into Events, and the kernel carries what needs nothing more.
+    #[test]
+    fn any_text_is_read_or_refused(texts in prop::collection::vec((0..TABLE.len(), ".{0,40}"), 0..6), number in any::<i32>()) {
+        let annotations: Vec<_> = texts.iter().map(|(row, text)| (TABLE[*row].name, text.as_str())).collect();
+        let mut service = annotated(&annotations);
+        service.spec.ports[1].port = number;
+        match read(&service, &options()) {
+            Ok(spec) => {
+                prop_assert_eq!(spec.path == Path::Kernel, spec.needs.is_empty());
+                prop_assert!(spec.facts(&service).iter().all(|fact| !fact.label.is_empty()));
+            }
+            Err(refusals) => {
+                prop_assert!(!refusals.is_empty());
+                prop_assert!(refusals.iter().all(|refusal| refusal.to_string().len() < 1024));
+            }
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::until;
+use super::{INGRESS, until};
 use super::world::From::{Node, Outside, Pod};
 use super::world::{NAMESPACE, World, empty};
 
@@ -143,15 +143,12 @@ fn topology(world: &World) {
     world.delete("services");
 }
 
-/// "To limit which client IP's can access", and what clouds read from annotations is theirs.
+/// "To limit which client IP's can access".
 fn source_ranges(world: &World) {
-    let ports = r#""selector": {"app": "MyApp"}, "ports": [{"port": 80, "targetPort": 9376}]"#;
+    let more = r#""selector": {"app": "MyApp"}, "ports": [{"port": 80, "targetPort": 9376}], "loadBalancerIP": "146.148.47.156""#;
     let ranges = r#""loadBalancerSourceRanges": ["143.231.0.0/16"]"#;
-    world.create("services", &service("limited", &format!(r#"{{"type": "LoadBalancer", {ranges}, {ports}}}"#)));
-    let annotation = "service.beta.kubernetes.io/aws-load-balancer-ssl-ports=443,8443";
-    world.machine.kubectl(&["annotate", "service", "limited", annotation]).fine();
-    let status = r#"{"status": {"loadBalancer": {"ingress": [{"ip": "146.148.47.156"}]}}}"#;
-    world.machine.kubectl(&["patch", "service", "limited", "--subresource=status", "-p", status]).fine();
+    world.create("services", &service("limited", &format!(r#"{{"type": "LoadBalancer", {ranges}, {more}}}"#)));
+    until(world, "its address", "146.148.47.156", || world.field("services/limited", INGRESS));
     let node_port = world.field("services/limited", "/spec/ports/0/nodePort");
     until(world, "its node port", "MyApp:9376", || world.get(Outside, &format!("{}:{node_port}", world.node())));
     assert_eq!(world.get(Outside, "146.148.47.156:80"), "");
