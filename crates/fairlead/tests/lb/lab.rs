@@ -321,8 +321,9 @@ impl Lab {
         self.wait_or(|| what.to_owned(), holds);
     }
 
+    /// The same, and says what is instead.
     #[track_caller]
-    fn wait_or(&self, what: impl Fn() -> String, mut holds: impl FnMut() -> bool) {
+    pub(crate) fn wait_or(&self, what: impl Fn() -> String, mut holds: impl FnMut() -> bool) {
         let until = Instant::now() + LIMIT;
         while !holds() {
             assert!(Instant::now() < until, "not within {LIMIT:?}: {}\n{}", what(), self.log());

@@ -6,4 +6,5 @@ mod life;
 mod paths;
 mod people;
 mod refusals;
+mod several;
 mod sharing;
