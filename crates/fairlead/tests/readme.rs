@@ -11,8 +11,25 @@ const FOREIGN: &[&str] =
     &["--always-splice", "--example", "--fairlead", "--full", "--nocapture", "--release", "--tcp", "--test"];
 /// Commands with flags of their own.
 const COMMANDS: &[&str] = &[
-    "server", "join", "token", "control", "proxy", "dns", "trace", "env", "register", "run", "ps", "logs", "exec",
-    "stop", "cleanup", "balancer", "lb ls", "lb describe", "lb drain",
+    "server",
+    "join",
+    "token",
+    "control",
+    "proxy",
+    "dns",
+    "trace",
+    "env",
+    "register",
+    "run",
+    "ps",
+    "logs",
+    "exec",
+    "stop",
+    "cleanup",
+    "balancer",
+    "lb ls",
+    "lb describe",
+    "lb drain",
 ];
 
 #[test]

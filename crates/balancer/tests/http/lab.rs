@@ -13,6 +13,7 @@ use fairlead_api::view::Protocol;
 use fairlead_balancer::backends::{Backend, Backends, Stage};
 use fairlead_balancer::engine::{Engine, ListenerKey, Options};
 use fairlead_balancer::http::chunks::{Chunks, Piece};
+use fairlead_balancer::log::Log;
 use fairlead_balancer::serving::Serving;
 use fairlead_balancer::spec::{
     Check, Choice, How, Kind, Listener, Path, ProxyVersion, Scheme, Sources, Speaks, Spec, TlsPolicy,
@@ -49,6 +50,7 @@ pub(crate) struct Wish {
     pub tls: Option<Arc<ServerTls>>,
     pub reencrypt: Option<Arc<ClientTls>>,
     pub send_proxy: Option<ProxyVersion>,
+    pub log: Option<Log>,
 }
 
 impl Default for Wish {
@@ -64,6 +66,7 @@ impl Default for Wish {
             tls: None,
             reencrypt: None,
             send_proxy: None,
+            log: None,
         }
     }
 }
@@ -153,7 +156,7 @@ impl Wish {
             backends: self.backends.clone(),
             tls: self.tls.clone(),
             reencrypt: self.reencrypt.clone(),
-            log: None,
+            log: self.log.clone(),
             sources: None,
             trusted: self.trusted.clone().into(),
         })

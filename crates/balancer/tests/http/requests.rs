@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use fairlead_balancer::engine::{Engine, Options};
+use fairlead_balancer::log::{Destination, Logs, Settings, Target};
 use fairlead_balancer::spec::ProxyVersion;
 
-use crate::lab::{Client, Server, Wish, in_lab, status};
+use crate::lab::{Client, Server, Wish, in_lab, status, until};
 
 #[test]
 fn requests_of_one_connection_go_to_backends_in_turn_on_connections_that_are_kept() {
@@ -184,4 +185,51 @@ fn a_body_may_not_be_longer_than_the_engine_allows() {
             assert_eq!(status(&client.hear().unwrap().0), expected, "{rest}");
         }
     });
+}
+
+#[test]
+fn each_request_has_a_line_in_the_access_log() {
+    in_lab("each_request_has_a_line_in_the_access_log", || {
+        let dir = tempfile::tempdir().unwrap();
+        let spool = dir.path().join("spool");
+        let settings = Settings { account: "0".to_owned(), region: "here".to_owned(), spool, spool_limit: 1 << 20 };
+        let logs = Logs::start(settings).unwrap();
+        let target = dir.path().join("bucket");
+        let log = logs.open(&Destination {
+            name: "a0123".to_owned(),
+            address: [127, 0, 0, 1].into(),
+            target: Target::Directory(target.clone()),
+            prefix: String::new(),
+            interval: Duration::from_secs(300),
+        });
+        let server = Server::named("one");
+        let wish = Wish { log: Some(log), ..Wish::to(&[server.at]) };
+        let engine = wish.start();
+        let mut client = Client::to(wish.at());
+        client.send("POST /a?b HTTP/1.1\r\nHost: web.example\r\nUser-Agent: c/1\r\nContent-Length: 5\r\n\r\nhello");
+        assert_eq!(client.hear().unwrap().1, "one");
+        client.send("GET / HTTP/1.1\r\n\r\n");
+        assert_eq!(status(&client.hear().unwrap().0), 400);
+        wish.set(&[]);
+        assert_eq!(status(&Client::to(wish.at()).get("/none").unwrap().0), 503);
+        until("three lines are written", || logs.written() == 3);
+        drop(engine);
+        drop(logs);
+        let text = all_files(dir.path());
+        let expected = [
+            format!(" {} ", server.at),
+            " 200 200 5 3 \"POST http://web.example:7000/a?b HTTP/1.1\" \"c/1\" - -".to_owned(),
+            " 400 - 0 ".to_owned(),
+            " - -1 -1 -1 503 - 0 ".to_owned(),
+            "\"GET http://web.example:7000/none HTTP/1.1\"".to_owned(),
+        ];
+        for part in expected {
+            assert!(text.contains(&part), "{part} in {text}");
+        }
+    });
+}
+
+fn all_files(dir: &std::path::Path) -> String {
+    let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    entries.map(|path| if path.is_dir() { all_files(&path) } else { std::fs::read_to_string(path).unwrap() }).collect()
 }

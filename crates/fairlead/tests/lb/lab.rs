@@ -39,7 +39,7 @@ pub(crate) struct Lab {
     up: Option<Child>,
 }
 
-/// A lab, or nothing where there can be none.
+/// A lab, or nothing where there can be none. The flags are those of `fairlead up`, or begin with another command.
 pub(crate) fn lab(test: &str, flags: &[&str]) -> Option<Lab> {
     if !["root", "ip", "nft"].iter().all(|what| need::need(test, what)) {
         return None;
@@ -127,9 +127,11 @@ impl Lab {
     pub(crate) fn start(&mut self) {
         let log = File::options().create(true).append(true).open(self.home.path().join("log")).unwrap();
         let mut command = Command::new(FAIRLEAD);
-        command.args(["up", "--hostname-override", "here", "--healthz-bind-address=", "--metrics-bind-address="]);
+        let role = if self.flags.first().is_some_and(|flag| flag == "server") { &[][..] } else { &["up"] };
+        command.args(role).args(&self.flags);
+        command.args(["--hostname-override", "here", "--healthz-bind-address=", "--metrics-bind-address="]);
         command.arg("--token-auth-file").arg(self.home.path().join("tokens.csv"));
-        command.arg("--data-dir").arg(self.home.path().join("data")).args(&self.flags);
+        command.arg("--data-dir").arg(self.home.path().join("data"));
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
         self.up = Some(self.machine.run(|| command.spawn()).unwrap().unwrap());
         self.wait("the API answers", || {
@@ -303,14 +305,25 @@ impl Lab {
         format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
     }
 
+    /// Starts `fairlead balancer` on the machine.
+    pub(crate) fn balancer(&self, node: &str, flags: &[&str]) -> Child {
+        let log = File::options().create(true).append(true).open(self.path("log")).unwrap();
+        let mut command = Command::new(FAIRLEAD);
+        command.args(["balancer", "--node-name", node, "--balancer-bind-address="]).args(flags);
+        command.arg("--kubeconfig").arg(self.path("data/admin.kubeconfig"));
+        command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        self.machine.run(|| command.spawn()).unwrap().unwrap()
+    }
+
     /// Waits until something holds.
     #[track_caller]
     pub(crate) fn wait(&self, what: &str, holds: impl FnMut() -> bool) {
         self.wait_or(|| what.to_owned(), holds);
     }
 
+    /// The same, and says what is instead.
     #[track_caller]
-    fn wait_or(&self, what: impl Fn() -> String, mut holds: impl FnMut() -> bool) {
+    pub(crate) fn wait_or(&self, what: impl Fn() -> String, mut holds: impl FnMut() -> bool) {
         let until = Instant::now() + LIMIT;
         while !holds() {
             assert!(Instant::now() < until, "not within {LIMIT:?}: {}\n{}", what(), self.log());

@@ -76,7 +76,8 @@ fn add(world: &World, what: &str, piece: &Value) {
         until(world, what, "true", || events().contains("http, https, ssl or tcp").to_string());
         return;
     }
-    let internal = said("internal") || said("address-type") || said("cloud-provider-ip-type") || said("google") || said("gke");
+    let internal =
+        said("internal") || said("address-type") || said("cloud-provider-ip-type") || said("google") || said("gke");
     let address = if internal { "10.99.0.1" } else { "192.0.2.127" };
     until(world, what, address, || world.field("services/my-service", INGRESS));
     let needs = ["backend-protocol", "ssl-cert", "proxy-protocol", "access-log", "draining", "idle-timeout"];

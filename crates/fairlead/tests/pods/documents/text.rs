@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{INGRESS, until};
 use super::world::From::{Node, Outside, Pod};
 use super::world::{NAMESPACE, World, empty};
+use super::{INGRESS, until};
 
 /// All of it.
 pub(crate) fn check(world: &World) {
