@@ -51,6 +51,8 @@ pub struct Options {
     pub opening: Duration,
     /// How long a backend may take to accept a connection.
     pub connect: Duration,
+    /// How long the body of a request of HTTP may be; `None`: as long as it likes.
+    pub body: Option<u64>,
     /// The zone this Node is in, for load balancers that do not cross zones.
     pub zone: Option<String>,
 }
@@ -63,6 +65,7 @@ impl Default for Options {
             listener_connections: 100_000,
             opening: Duration::from_secs(10),
             connect: Duration::from_secs(5),
+            body: None,
             zone: None,
         }
     }

@@ -85,3 +85,6 @@ enum Opening {
     /// Something else, perhaps nothing.
     Other,
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,6 +10,7 @@
 //! Plain TCP, UDP and SCTP never come here: the node proxy serves their addresses in the kernel (`ipMode: VIP`). What must be
 //! understood or changed on its way is carried by threads of this process (`ipMode: Proxy`).
 
+pub mod announce;
 pub mod backends;
 pub mod config;
 pub mod engine;
@@ -24,6 +25,7 @@ pub mod pools;
 pub mod provision;
 pub mod proxy_header;
 pub mod run;
+pub mod sctp;
 pub mod serving;
 pub mod spec;
 pub mod tcp;

@@ -56,7 +56,12 @@ pub struct Settings {
 }
 
 /// Gives addresses to Services until told to stop.
-pub async fn run(cluster: Cluster, settings: Settings, mut pools: watch::Receiver<Arc<[Pool]>>, stop: CancellationToken) {
+pub async fn run(
+    cluster: Cluster,
+    settings: Settings,
+    mut pools: watch::Receiver<Arc<[Pool]>>,
+    stop: CancellationToken,
+) {
     let cluster = cluster.managed_by("fairlead-balancer");
     let recorder = Recorder::new(&cluster, "fairlead-balancer", &settings.host);
     let mut controller = Controller {
@@ -80,14 +85,8 @@ pub async fn run(cluster: Cluster, settings: Settings, mut pools: watch::Receive
             changes = controller.nodes.next() => controller.saw_nodes(&changes),
             _ = controller.secrets.next() => controller.queue.add(controller.state.waiting()),
             done = controller.queue.next() => controller.done(done),
-            changed = pools.changed() => {
-                if changed.is_err() {
-                    // Nobody makes pools any more: what there is stays.
-                    stop.cancelled().await;
-                    break;
-                }
-                let new = pools.borrow_and_update().to_vec();
-                let all = controller.state.set_pools(new);
+            Ok(()) = pools.changed() => {
+                let all = controller.state.set_pools(pools.borrow_and_update().to_vec());
                 controller.queue.add(all);
             }
         }

@@ -7,11 +7,15 @@
 //! ```
 
 mod balancer;
+mod input;
+mod logs;
 mod members;
 mod node;
 pub mod page;
+mod secrets;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
 use fairlead_cluster::{Cluster, leader};
@@ -42,6 +46,8 @@ pub struct Settings {
     pub provisioning: Provisioning,
     /// Whether the kernel has SCTP.
     pub sctp: bool,
+    /// Where access logs wait for object stores.
+    pub spool: PathBuf,
     /// Where to say how load balancers do; `None`: nowhere.
     pub page: Option<SocketAddr>,
 }
@@ -66,25 +72,31 @@ impl Settings {
 
 /// Runs load balancers until told to stop.
 pub async fn run(cluster: Cluster, settings: Settings, stop: CancellationToken) {
-    let (here, page) = (node::Here::default(), page::Page::new(&settings.node));
+    let (here, page) = (node::Here::default(), page::Page::new(&settings.node, &settings.config.vpc_ranges));
     let served = here.clone();
-    let released: Released =
-        Arc::new(move |key| !served.read().unwrap_or_else(PoisonError::into_inner).contains(key));
+    let released: Released = Arc::new(move |key| !served.read().unwrap_or_else(PoisonError::into_inner).contains(key));
+    let (tell, found) = watch::channel(Arc::new(Found::default()));
     let shown = async {
         if let Some(address) = settings.page {
             page::serve(page.clone(), address, stop.clone()).await;
         }
     };
+    let part = node::Part { here, page: page.clone(), found: found.clone() };
     tokio::join!(
-        provisioning(&cluster, &settings, released, stop.clone()),
-        node::run(cluster.clone(), &settings, here, page.clone(), stop.clone()),
+        metallb::follow(cluster.clone(), tell, stop.clone()),
+        provisioning(&cluster, &settings, (released, found), stop.clone()),
+        node::run(cluster.clone(), &settings, part, stop.clone()),
         shown,
     );
 }
 
 /// Gives out addresses, if that is ours to do.
-async fn provisioning(cluster: &Cluster, settings: &Settings, released: Released, stop: CancellationToken) {
-    let (found, from_metallb) = watch::channel(Arc::new(Found::default()));
+async fn provisioning(
+    cluster: &Cluster,
+    settings: &Settings,
+    (released, found): (Released, watch::Receiver<Arc<Found>>),
+    stop: CancellationToken,
+) {
     let (pools, given) = watch::channel(Arc::from(settings.config.pools.as_slice()));
     let controller = provision::Settings {
         ours: settings.ours(),
@@ -107,14 +119,7 @@ async fn provisioning(cluster: &Cluster, settings: &Settings, released: Released
             Provisioning::Elsewhere => {}
         }
     };
-    if settings.provisioning == Provisioning::Elsewhere {
-        return;
-    }
-    tokio::join!(
-        provisioned,
-        metallb::follow(cluster.clone(), found, stop.clone()),
-        join_pools(&settings.config.pools, from_metallb, pools, stop.clone()),
-    );
+    tokio::join!(provisioned, join_pools(&settings.config.pools, found, pools, stop.clone()));
 }
 
 /// Keeps all pools together: the configuration's, then MetalLB's.
@@ -152,24 +157,4 @@ fn together(own: &[Pool], others: &[Pool]) -> (Vec<Pool>, Vec<String>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::together;
-    use crate::pools::Pool;
-    use crate::spec::Scheme;
-
-    #[test]
-    fn pools_of_metallbs_that_collide_are_not_used() {
-        let pool = |name: &str, range: &str| Pool::new(name, vec![range.parse().unwrap()], Scheme::Public);
-        let own = [pool("default", "192.0.2.0/28")];
-        let check = |others: &[Pool], used: &[&str], problem: &str| {
-            let (all, problems) = together(&own, others);
-            let names: Vec<&str> = all.iter().map(|pool| pool.name.as_str()).collect();
-            assert_eq!(names, used);
-            assert!(problems.join("\n").contains(problem), "{problems:?}");
-        };
-        check(&[pool("lan", "192.0.3.0/28")], &["default", "lan"], "");
-        check(&[pool("default", "192.0.3.0/28")], &["default"], "another pool of that name");
-        check(&[pool("lan", "192.0.2.7")], &["default"], "addresses of the pool default");
-        check(&[pool("a", "192.0.3.0/28"), pool("b", "192.0.3.1")], &["default", "a"], "IPAddressPool b");
-    }
-}
+mod tests;

@@ -205,3 +205,81 @@ async fn a_megabyte_goes_through_both_ways() {
     tokio::join!(sending, receiving);
     assert!(echoed[5..] == bytes[..], "what came back is what was sent");
 }
+
+#[tokio::test]
+async fn what_came_before_the_end_is_read_whichever_way_it_ends() {
+    for (proper, size) in [(true, 0), (true, 100_000), (false, 5), (false, 100_000)] {
+        let certificate = Authority::new().certificate("web", &["web.example"]);
+        let server = ServerTls::new(&[certificate], &policy(""), &[]).expect("a policy");
+        let client = ClientTls::new(None, &[], &[]).expect("no authority is needed");
+        let (near, far) = tokio::io::duplex(1 << 20);
+        let address = "127.0.0.1".parse().expect("an address");
+        let (server, client) = tokio::join!(server.accept(near), client.connect(far, address));
+        let (mut server, mut client) = (server.expect("a handshake"), client.expect("a handshake"));
+        client.write_all(&vec![7; size]).await.expect("sent");
+        client.flush().await.expect("sent");
+        if proper {
+            client.shutdown().await.expect("said");
+        }
+        drop(client);
+        let mut got = Vec::new();
+        let end = server.read_to_end(&mut got).await;
+        assert_eq!(got.len(), size, "nothing is lost");
+        // Who breaks off without a word may not be the one who is believed to have said everything.
+        assert_eq!(end.is_ok(), proper, "{size}: {end:?}");
+    }
+}
+
+#[tokio::test]
+async fn no_connection_fails_while_certificates_and_policies_change() {
+    let authority = Authority::new();
+    let certificates = [["a.example"], ["b.example"]].map(|hosts| [authority.certificate("web", &hosts)]);
+    let mut tls = ServerTls::renewed(None, &certificates[0], &policy(""), &[]).expect("a policy");
+    let listener = Listener::start(tls.clone());
+    let client = ClientTls::new(Some(authority.pem.as_bytes()), &hosts(), &[]).expect("an authority");
+    for round in 0..120 {
+        if round % 3 == 0 {
+            let name = ["", "ELBSecurityPolicy-TLS13-1-2-2021-06", "ELBSecurityPolicy-2016-08"][round / 3 % 3];
+            let certificate = &certificates[round / 3 % 2];
+            tls = ServerTls::renewed(Some(&tls), certificate, &policy(name), &[]).expect("a policy");
+            listener.replace(tls.clone());
+        }
+        let socket = TcpStream::connect(listener.address).await.expect("it listens");
+        let mut stream = client.connect(socket, listener.address.ip()).await.expect("a handshake");
+        stream.write_all(b"ask\n").await.expect("sent");
+        let mut answer = [0; 8];
+        stream.read_exact(&mut answer).await.expect("an answer");
+    }
+    assert_eq!(listener.refused(), 0);
+}
+
+fn hosts() -> [String; 2] {
+    ["a.example".to_owned(), "b.example".to_owned()]
+}
+
+#[tokio::test]
+async fn uploads_arrive_whole_over_real_sockets() {
+    let certificate = Authority::new().certificate("web", &["web.example"]);
+    let server = ServerTls::new(&[certificate], &policy(""), &[]).expect("a policy");
+    let client = ClientTls::new(None, &[], &[]).expect("no authority is needed");
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    for _ in 0..5 {
+        let sending = async {
+            let socket = TcpStream::connect(address).await.expect("it listens");
+            let mut stream = client.connect(socket, address.ip()).await.expect("a handshake");
+            stream.write_all(&vec![7; 3 << 20]).await.expect("sent");
+            stream.shutdown().await.expect("said");
+            stream.read_to_end(&mut Vec::new()).await.expect("an end")
+        };
+        let receiving = async {
+            let (socket, _) = listener.accept().await.expect("a connection");
+            let mut stream = server.accept(socket).await.expect("a handshake");
+            let mut got = Vec::new();
+            stream.read_to_end(&mut got).await.expect("all of it");
+            stream.shutdown().await.expect("said");
+            got.len()
+        };
+        assert_eq!(tokio::join!(sending, receiving), (0, 3 << 20));
+    }
+}

@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 
 use crate::config::{BalancerFlags, ControlFlags, DnsFlags, Flags, JoinFlags, ProxyFlags};
 use crate::env::EnvFlags;
+use crate::lb::LbFlags;
 use crate::pods::{ExecFlags, LogsFlags, PsFlags, RunFlags, StopFlags};
 use crate::register::RegisterFlags;
 use crate::trace::TraceFlags;
@@ -50,6 +51,8 @@ pub(crate) enum Command {
     /// Serve a cluster's Services of type LoadBalancer: addresses from pools, announced on the LAN, as MetalLB does and more
     #[command(args_override_self = true)]
     Balancer(Box<BalancerFlags>),
+    /// Show load balancers and how they do; take backends and Nodes out
+    Lb(LbFlags),
     /// End all Pods of this machine and remove everything Fairlead put into its kernel
     Cleanup {
         /// Where everything is kept [default: as with up]

@@ -226,8 +226,8 @@ fn resolve(flags: &Flags, role: Role, environment: &Environment) -> anyhow::Resu
     let store = store(flags)?;
     // Servers that share a store agree on one of them.
     let provisioning = if matches!(store, Store::Etcd(_)) { Provisioning::Elected } else { Provisioning::Here };
+    let data_dir = path(&flags.data_dir).map_or_else(|| environment.data_dir(), Ok)?;
     Ok(Config {
-        data_dir: path(&flags.data_dir).map_or_else(|| environment.data_dir(), Ok)?,
         bind_address: value::parse("bind-address", flags.bind_address.as_ref(), BIND_ADDRESS)?,
         advertise_address: match &flags.advertise_address {
             Some(text) => Some(value::parse("advertise-address", Some(text), BIND_ADDRESS)?),
@@ -261,7 +261,8 @@ fn resolve(flags: &Flags, role: Role, environment: &Environment) -> anyhow::Resu
         event_ttl: value::duration("event-ttl", flags.event_ttl.as_ref().map_or(EVENT_TTL, |Text(text)| text))?,
         control: controllers(flags, role)?,
         proxy: machine::settings(flags, role)?,
-        balancer: balancer::settings(flags, role, provisioning)?,
+        balancer: balancer::settings(flags, role, &data_dir, provisioning)?,
+        data_dir,
         log_format: log_format(&flags.log_format)?,
         log_level: log_level(&flags.log_level)?,
     })

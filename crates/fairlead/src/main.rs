@@ -14,6 +14,7 @@ mod config;
 mod door;
 mod env;
 mod gates;
+mod lb;
 mod logs;
 mod pods;
 mod register;
@@ -74,6 +75,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
             logs::start(balancer.log_format, balancer.log_level);
             threads()?.block_on(wire::balancer::run(balancer))
         }
+        Command::Lb(flags) => threads()?.block_on(lb::run(flags)),
         Command::Cleanup { data_dir } => {
             let data_dir = data_dir.map_or_else(|| environment.data_dir(), Ok)?;
             threads()?.block_on(wire::cleanup(&data_dir))

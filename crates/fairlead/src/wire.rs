@@ -181,7 +181,7 @@ fn options(
         admission: Admission {
             deny_external_ips: wants("DenyServiceExternalIPs"),
             external_ip_ranges: config.external_ip_ranges.clone(),
-            load_balancer: None,
+            load_balancer: config.balancer.as_ref().map(balancer::limits),
         },
         advertise: inside.unwrap_or_else(|| SocketAddr::new(advertised(config), address.port())),
         authorization: config.authorization,
@@ -307,6 +307,7 @@ pub(crate) async fn cleanup(data_dir: &Path) -> anyhow::Result<()> {
     removed.extend(fairlead_pods::routes::remove().context("cleaning up routes")?);
     removed.extend(link::remove().context("cleaning up")?);
     removed.extend(fairlead_proxy::cleanup().context("cleaning up")?);
+    removed.extend(fairlead_balancer::announce::cleanup().context("cleaning up load balancers")?);
     report_removed(removed)
 }
 

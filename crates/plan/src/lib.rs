@@ -61,3 +61,4 @@ pub use node::{Ingress, LocalDetection, Node, NodePortAddresses, NodePorts, Sour
 pub use plan::{Action, Actions, Endpoint, Frontend, FrontendKind, HealthCheck, Plan, Pool};
 pub use planner::Planner;
 pub use reason::{About, Note, Reason, Traffic};
+pub use slice::Place;

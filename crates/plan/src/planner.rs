@@ -13,7 +13,7 @@ use crate::node::Node;
 use crate::plan::{Endpoint, Frontend, HealthCheck, Plan, Pool};
 use crate::reason::Note;
 use crate::service::{self, Planned};
-use crate::slice::{Names, Slice, Viewpoint};
+use crate::slice::{Names, Place, Slice, Viewpoint};
 
 /// The label with the Service a slice belongs to.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
@@ -74,8 +74,8 @@ impl Planner {
         &self.plan
     }
 
-    /// The Node and the zone an endpoint of a Service is in, as far as its slices say so.
-    pub fn place(&self, service: &Key, ip: IpAddr) -> (Option<Arc<str>>, Option<Arc<str>>) {
+    /// Where an endpoint of a Service is, as far as its slices say so.
+    pub fn place(&self, service: &Key, ip: IpAddr) -> Place {
         let slices = self.services.get(service).map(|held| &held.slices);
         slices.into_iter().flatten().find_map(|slice| slice.place(ip)).unwrap_or_default()
     }

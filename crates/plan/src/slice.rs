@@ -51,6 +51,15 @@ struct More {
     topology: BTreeMap<String, String>,
 }
 
+/// Where an endpoint is, as far as its slice says so.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The Node.
+    pub node: Option<Arc<str>>,
+    /// The zone.
+    pub zone: Option<Arc<str>>,
+}
+
 /// Names of Nodes and zones, each kept once.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
@@ -145,10 +154,10 @@ impl Slice {
     }
 
     /// The Node and the zone of the endpoint with that address, if it has it.
-    pub(crate) fn place(&self, ip: IpAddr) -> Option<(Option<Arc<str>>, Option<Arc<str>>)> {
+    pub(crate) fn place(&self, ip: IpAddr) -> Option<Place> {
         let found = self.origins.binary_search_by_key(&ip, |origin| origin.endpoint.ip).ok()?;
         let origin = &self.origins[found];
-        Some((origin.node.clone(), origin.zone.clone()))
+        Some(Place { node: origin.node.clone(), zone: origin.zone.clone() })
     }
 
     /// The number of the port of that name and protocol.

@@ -137,11 +137,22 @@ impl Access {
                 let range = Range { prefix: object::prefix(&kinds::POD, namespace).into(), ..Range::default() };
                 let page = self.store.range(range).await.map_err(unavailable)?;
                 let own = page.entries.iter().filter(|entry| is_on(entry, node));
-                Ok(own
+                let by_pod = own
                     .filter_map(|entry| object::load(&kinds::POD, entry).ok())
-                    .any(|pod| nodes::names(&pod, resource, name)))
+                    .any(|pod| nodes::names(&pod, resource, name));
+                Ok(by_pod || (resource == "secrets" && self.is_certificate(namespace, name).await?))
             }
         }
+    }
+
+    /// Whether a load balancer shows a Secret's certificate: any Node may have to.
+    async fn is_certificate(&self, namespace: &str, secret: &str) -> Result<bool, Failure> {
+        let range = Range { prefix: object::prefix(&kinds::SERVICE, namespace).into(), ..Range::default() };
+        let page = self.store.range(range).await.map_err(unavailable)?;
+        let balanced = page.entries.iter().filter(|entry| is_balanced(entry));
+        Ok(balanced
+            .filter_map(|entry| object::load(&kinds::SERVICE, entry).ok())
+            .any(|service| nodes::shows(&service, secret)))
     }
 
     /// 403 for a role or binding that gives more than its writer has.
@@ -203,6 +214,13 @@ impl Access {
 fn is_on(entry: &Arc<Entry>, node: &str) -> bool {
     object::with_index(&kinds::POD, entry, |index| {
         index.fields.iter().any(|(field, value)| *field == "spec.nodeName" && **value == *node)
+    })
+}
+
+/// Whether a Service is of type LoadBalancer.
+fn is_balanced(entry: &Arc<Entry>) -> bool {
+    object::with_index(&kinds::SERVICE, entry, |index| {
+        index.fields.iter().any(|(field, value)| *field == "spec.type" && **value == *"LoadBalancer")
     })
 }
 

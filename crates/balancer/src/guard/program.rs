@@ -1,6 +1,6 @@
 //! A guard as elements of the sets that [`super::layout`] reads, and what changes them from one guard to the next. Pure.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use fairlead_api::view::Protocol;
@@ -35,17 +35,20 @@ impl Program {
         for range in layout::ranges(&guard.pods) {
             program.extend(sets::PODS, range.addr(), layout::interval(range));
         }
-        let targets: BTreeSet<Target> = guard.rules.iter().map(|rule| rule.to).collect();
-        for target in targets {
-            let rules: Vec<&Rule> = guard.rules.iter().filter(|rule| rule.to == target).collect();
+        let mut targets: BTreeMap<Target, Vec<&Rule>> = BTreeMap::new();
+        for rule in &guard.rules {
+            targets.entry(rule.to).or_default().push(rule);
+        }
+        for (target, rules) in targets {
             program.restrict(target, &rules);
         }
         program
     }
 
     /// The elements of a set.
-    pub(super) fn elements(&self, set: &str) -> Elements {
-        self.sets.get(set).cloned().unwrap_or_default()
+    pub(super) fn elements(&self, set: &str) -> &Elements {
+        static NONE: Elements = Elements::new();
+        self.sets.get(set).unwrap_or(&NONE)
     }
 
     fn restrict(&mut self, target: Target, rules: &[&Rule]) {
@@ -101,10 +104,10 @@ impl Program {
                 batch.add_elements(table, set.name, new.values());
                 continue;
             }
-            let differs = |(key, element): &(&_, &Element), there: &Elements| there.get(*key) != Some(element);
-            let gone = old.iter().filter(|one| differs(one, &new)).map(|(_, element)| element);
+            let differs = |(key, element): &(&_, &Element), there: &Elements| there.get(*key) != Some(*element);
+            let gone = old.iter().filter(|one| differs(one, new)).map(|(_, element)| element);
             batch.delete_elements(table, set.name, gone);
-            let come = new.iter().filter(|one| differs(one, &old)).map(|(_, element)| element);
+            let come = new.iter().filter(|one| differs(one, old)).map(|(_, element)| element);
             batch.add_elements(table, set.name, come);
         }
     }

@@ -78,7 +78,7 @@ impl Table {
             for set in SETS.iter().filter(|set| set.family == table.family) {
                 let found = self.connection.elements(&table, set.name)?;
                 let keys = found.into_iter().map(|one| (one.key, one.key_end, one.interval_end));
-                if !same_keys(keys.collect(), &program.elements(set.name), set.interval) {
+                if !same_keys(keys.collect(), program.elements(set.name), set.interval) {
                     return Ok(false);
                 }
             }

@@ -182,6 +182,52 @@ fn packets_get_where_the_guard_lets_them() {
 }
 
 #[test]
+fn who_may_not_use_a_node_port_may_not_shrink_its_packets() {
+    in_lab("who_may_not_use_a_node_port_may_not_shrink_its_packets", |client| {
+        let mut open = guard();
+        open.rules.retain(|rule| !matches!(rule.to, Target::NodePort(..)));
+        let mut table = Table::open().unwrap();
+        table.apply(&Program::new(&open)).unwrap();
+        run("nft", "add table inet seen");
+        run("nft", "add counter inet seen words");
+        run("nft", "add chain inet seen later { type filter hook prerouting priority -104 ; }");
+        run("nft", "add rule inet seen later icmp type destination-unreachable counter name words");
+        let passed = || !run("nft", "list counters table inet seen").contains("packets 0");
+        let listener = TcpListener::bind("192.0.2.1:30443").unwrap();
+        for (from, believed) in [("192.0.2.9", true), ("192.0.2.20", false)] {
+            // The connection is that of one who may, as is what is said of it: only who says it differs.
+            let connection = client.run(|| TcpStream::connect("192.0.2.1:30443").unwrap()).unwrap();
+            let (accepted, peer) = listener.accept().unwrap();
+            client.run(|| tell_too_long(from, peer)).unwrap();
+            let start = Instant::now();
+            while !passed() && start.elapsed() < Duration::from_millis(if believed { 5000 } else { 300 }) {}
+            assert_eq!(passed(), believed, "{from}");
+            run("nft", "reset counters table inet seen");
+            drop((connection, accepted));
+        }
+    });
+}
+
+/// Says that a packet of the machine to `peer` was too long for the next machine, which takes 600 bytes.
+fn tell_too_long(from: &str, peer: SocketAddr) {
+    use socket2::{Domain, Protocol, Socket, Type};
+    let (SocketAddr::V4(peer), Ok(from)) = (peer, from.parse::<std::net::Ipv4Addr>()) else { panic!("IPv4") };
+    let mut quoted = vec![0x45, 0, 5, 220, 0, 0, 0x40, 0, 64, 6, 0, 0, 192, 0, 2, 1];
+    quoted.extend(peer.ip().octets());
+    quoted.extend(30443u16.to_be_bytes());
+    quoted.extend(peer.port().to_be_bytes());
+    quoted.extend([0; 4]);
+    let mut message = vec![3, 4, 0, 0, 0, 0, 2, 88];
+    message.extend(quoted);
+    let sum: u32 = message.chunks(2).map(|two| u32::from(two[0]) << 8 | u32::from(two[1])).sum();
+    let sum = !u16::try_from((sum & 0xffff) + (sum >> 16)).unwrap_or_default();
+    message[2..4].copy_from_slice(&sum.to_be_bytes());
+    let socket = Socket::new(Domain::IPV4, Type::from(3), Some(Protocol::ICMPV4)).unwrap();
+    socket.bind(&SocketAddr::new(from.into(), 0).into()).unwrap();
+    socket.send_to(&message, &"192.0.2.1:0".parse::<SocketAddr>().unwrap().into()).unwrap();
+}
+
+#[test]
 fn what_others_take_away_is_made_again() {
     in_lab("what_others_take_away_is_made_again", |_| {
         let mut table = Table::open().unwrap();

@@ -76,13 +76,16 @@ impl Attempts {
         loop {
             let chosen = self.choose(connection)?;
             let (to, tls) = (chosen.address(), self.serving.reencrypt.as_ref());
+            let greeting = dial::greeting(&self.serving, connection);
             if !self.fresh
+                && greeting.is_empty()
                 && let Some(stream) = shared.pool.take(to, tls, surely)
             {
                 return Ok((chosen, Backend::reused(stream)));
             }
-            match dial::connect(to, tls, connection.context.thread().options().connect).await {
-                Ok(stream) => return Ok((chosen, Backend::new(stream))),
+            let most = connection.context.thread().options().connect;
+            match dial::connect(to, tls, &greeting, most).await {
+                Ok(stream) => return Ok((chosen, Backend::new(stream, !greeting.is_empty()))),
                 Err(refusal) => self.unreachable(&chosen, connection, refusal)?,
             }
         }
@@ -93,7 +96,8 @@ impl Attempts {
         loop {
             let chosen = self.choose(connection)?;
             let most = connection.context.thread().options().connect;
-            match shared.lines.get(chosen.address(), self.serving.reencrypt.as_ref(), most).await {
+            let greeting = dial::greeting(&self.serving, connection);
+            match shared.lines.get(chosen.address(), self.serving.reencrypt.as_ref(), &greeting, most).await {
                 Ok(line) => return Ok((chosen, line)),
                 Err(refusal) => self.unreachable(&chosen, connection, refusal)?,
             }

@@ -14,8 +14,10 @@ pub struct Chunks {
     left: u64,
     /// Digits of the size so far.
     digits: u8,
-    /// Bytes of extensions of all chunks in a row, and of trailers.
+    /// Bytes of the extensions of a chunk, or of all trailers.
     extra: u32,
+    /// Bytes of data so far.
+    data: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +61,7 @@ const TRAILERS: u32 = 8 << 10;
 
 impl Default for Chunks {
     fn default() -> Chunks {
-        Chunks { state: State::Size, left: 0, digits: 0, extra: 0 }
+        Chunks { state: State::Size, left: 0, digits: 0, extra: 0, data: 0 }
     }
 }
 
@@ -67,6 +69,11 @@ impl Chunks {
     /// Whether the end was read.
     pub fn done(&self) -> bool {
         self.state == State::Done
+    }
+
+    /// How many bytes of data were read.
+    pub fn data(&self) -> u64 {
+        self.data
     }
 
     /// How many of these bytes belong to the body, up to its end.
@@ -89,6 +96,7 @@ impl Chunks {
         if self.state == State::Data {
             let taken = bytes.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
             self.left -= taken as u64;
+            self.data += taken as u64;
             if self.left == 0 {
                 self.state = State::DataCr;
             }

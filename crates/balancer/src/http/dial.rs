@@ -5,13 +5,17 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
+use super::Connection;
 use super::buffer::{Buffers, Inlet};
 use super::h2c::Lines;
 use super::pool::Pool;
 use super::refusal::Refusal;
 use super::stream::Stream;
+use crate::proxy_header;
+use crate::serving::Serving;
 use crate::tcp;
 use crate::tls::ClientTls;
 
@@ -30,22 +34,42 @@ pub(crate) struct Backend {
     pub(crate) inlet: Inlet,
     /// It was used before: that it is closed says nothing of the backend.
     pub(crate) reused: bool,
+    /// It speaks for one client alone and cannot carry requests of others.
+    pub(crate) bound: bool,
 }
 
 impl Backend {
     pub(crate) fn reused(stream: Stream) -> Backend {
-        Backend { stream, inlet: Inlet::default(), reused: true }
+        Backend { stream, inlet: Inlet::default(), reused: true, bound: false }
     }
 
-    pub(crate) fn new(stream: Stream) -> Backend {
-        Backend { stream, inlet: Inlet::default(), reused: false }
+    pub(crate) fn new(stream: Stream, bound: bool) -> Backend {
+        Backend { stream, inlet: Inlet::default(), reused: false, bound }
     }
 }
 
-/// A new connection.
-pub(crate) async fn connect(to: SocketAddr, tls: Option<&Arc<ClientTls>>, most: Duration) -> Result<Stream, Refusal> {
+/// What a new connection begins with: the PROXY header of a client, if backends get one.
+pub(crate) fn greeting(serving: &Serving, connection: &Connection) -> Vec<u8> {
+    let mut greeting = Vec::new();
+    if let Some(version) = serving.listener.send_proxy {
+        let (client, local) = (connection.ends.client, connection.ends.local);
+        proxy_header::write(version, client, local, connection.tls.as_ref(), &mut greeting);
+    }
+    greeting
+}
+
+/// A new connection that begins with this, before TLS.
+pub(crate) async fn connect(
+    to: SocketAddr,
+    tls: Option<&Arc<ClientTls>>,
+    greeting: &[u8],
+    most: Duration,
+) -> Result<Stream, Refusal> {
     let connecting = async {
-        let stream = tcp::dial::connect(to, most).await?;
+        let mut stream = tcp::dial::connect(to, most).await?;
+        if !greeting.is_empty() {
+            stream.write_all(greeting).await?;
+        }
         match tls {
             None => Ok::<_, std::io::Error>(Stream::Plain(stream)),
             Some(tls) => Ok(Stream::Tls(Box::new(tls.connect(stream, to.ip()).await?))),

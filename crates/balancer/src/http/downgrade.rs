@@ -231,10 +231,8 @@ fn write_fields(headers: &HeaderMap, out: &mut Vec<u8>) {
 }
 
 fn passes(name: &HeaderName) -> bool {
-    match Name::of(name.as_str().as_bytes()) {
-        Name::Other | Name::UserAgent | Name::ContentLength | Name::Expect => true,
-        _ => false,
-    }
+    let name = Name::of(name.as_str().as_bytes());
+    matches!(name, Name::Other | Name::UserAgent | Name::ContentLength | Name::Expect)
 }
 
 fn wants_trailers(headers: &HeaderMap) -> bool {

@@ -7,6 +7,8 @@ pub(super) mod between;
 pub(super) mod receive;
 pub(super) mod send;
 mod stream;
+mod to_h1;
+mod to_h2;
 
 use std::cell::Cell;
 use std::future::Future;

@@ -70,13 +70,18 @@ pub(crate) struct Waiting {
 }
 
 impl Lines {
-    /// A connection with room for one more stream.
+    /// A connection with room for one more stream; one of its own for a client that is to be greeted for.
     pub(crate) async fn get(
         self: &Rc<Lines>,
         to: SocketAddr,
         tls: Option<&Arc<ClientTls>>,
+        greeting: &[u8],
         most: Duration,
     ) -> Result<Line, Refusal> {
+        if !greeting.is_empty() {
+            let (send, connection) = shake(to, tls, greeting, most).await?;
+            return Ok(Line::new(send, None, connection, to, Weak::new()));
+        }
         if let Some(line) = self.find(to, tls) {
             return Ok(line);
         }
@@ -86,12 +91,10 @@ impl Lines {
         if let Some(line) = self.find(to, tls) {
             return Ok(line);
         }
-        let stream = dial::connect(to, tls, most).await?;
-        match timeout(most, builder().handshake(stream)).await {
-            Ok(Ok((send, connection))) => Ok(self.keep(to, tls.cloned(), send, connection)),
-            Ok(Err(_)) => Err(Refusal::UNREACHABLE),
-            Err(_) => Err(Refusal::LATE),
-        }
+        let (send, connection) = shake(to, tls, greeting, most).await?;
+        let line = Line::new(send, tls.cloned(), connection, to, Rc::downgrade(self));
+        self.open.borrow_mut().entry(to).or_default().push(line.clone());
+        Ok(line)
     }
 
     fn find(&self, to: SocketAddr, tls: Option<&Arc<ClientTls>>) -> Option<Line> {
@@ -101,20 +104,6 @@ impl Lines {
         let same = |line: &&Line| line.tls.as_ref().map(Arc::as_ptr) == tls.map(Arc::as_ptr);
         let room = |line: &&Line| line.state.active.get() < STREAMS.min(line.send.current_max_send_streams());
         lines.iter().find(|line| same(line) && room(line)).cloned()
-    }
-
-    fn keep(
-        self: &Rc<Lines>,
-        to: SocketAddr,
-        tls: Option<Arc<ClientTls>>,
-        send: SendRequest<Bytes>,
-        connection: client::Connection<Stream, Bytes>,
-    ) -> Line {
-        let (active, used, closed) = (Cell::new(0), Cell::new(Instant::now()), Cell::new(false));
-        let line = Line { send, tls, state: Rc::new(LineState { active, used, closed }) };
-        self.open.borrow_mut().entry(to).or_default().push(line.clone());
-        spawn_local(drive(connection, to, line.state.clone(), Rc::downgrade(self)));
-        line
     }
 
     fn forget(&self, to: SocketAddr, state: &Rc<LineState>) {
@@ -127,6 +116,22 @@ impl Lines {
                 self.dialling.borrow_mut().remove(&to);
             }
         }
+    }
+}
+
+type Shaken = (SendRequest<Bytes>, client::Connection<Stream, Bytes>);
+
+async fn shake(
+    to: SocketAddr,
+    tls: Option<&Arc<ClientTls>>,
+    greeting: &[u8],
+    most: Duration,
+) -> Result<Shaken, Refusal> {
+    let stream = dial::connect(to, tls, greeting, most).await?;
+    match timeout(most, builder().handshake(stream)).await {
+        Ok(Ok(shaken)) => Ok(shaken),
+        Ok(Err(_)) => Err(Refusal::UNREACHABLE),
+        Err(_) => Err(Refusal::LATE),
     }
 }
 
@@ -165,6 +170,20 @@ async fn drive(
 }
 
 impl Line {
+    /// A connection, which is served from now on.
+    fn new(
+        send: SendRequest<Bytes>,
+        tls: Option<Arc<ClientTls>>,
+        connection: client::Connection<Stream, Bytes>,
+        to: SocketAddr,
+        lines: Weak<Lines>,
+    ) -> Line {
+        let (active, used, closed) = (Cell::new(0), Cell::new(Instant::now()), Cell::new(false));
+        let line = Line { send, tls, state: Rc::new(LineState { active, used, closed }) };
+        spawn_local(drive(connection, to, line.state.clone(), lines));
+        line
+    }
+
     /// Sends the head of a request. `ended`: there is no body.
     pub(crate) fn send(mut self, head: Head<()>, ended: bool) -> Result<Sending, Failure> {
         let sent = self.send.send_request(head, ended);

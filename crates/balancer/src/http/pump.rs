@@ -22,6 +22,8 @@ pub(crate) struct Pump {
     verified: usize,
     flushed: bool,
     splice: Splice,
+    /// How long the body may become.
+    most: u64,
     /// How many bytes of the body were written, with its chunks.
     pub(crate) moved: u64,
 }
@@ -48,6 +50,8 @@ pub(crate) enum Broken {
     To,
     /// It has no end that all readers agree on.
     Malformed,
+    /// It is longer than allowed.
+    TooLong,
 }
 
 /// A body so small is put behind its head, which costs less than two pieces.
@@ -65,7 +69,13 @@ impl Pump {
             Framing::Chunked => Left::Chunked(Chunks::default()),
             Framing::End => Left::End,
         };
-        Pump { head, sent: 0, left, verified: 0, flushed: true, splice: Splice::default(), moved: 0 }
+        Pump { head, sent: 0, left, verified: 0, flushed: true, splice: Splice::default(), most: u64::MAX, moved: 0 }
+    }
+
+    /// The same, but the body may not be longer than this.
+    pub(crate) fn at_most(mut self, most: Option<u64>) -> Pump {
+        self.most = most.unwrap_or(u64::MAX);
+        self
     }
 
     /// Whether nothing of it was taken from the client: it can be sent to somebody else.
@@ -159,7 +169,11 @@ impl Pump {
             }
             Left::End => self.verified = inlet.bytes().len(),
         }
-        Ok(())
+        // The length of a body that says it was looked at before.
+        match &self.left {
+            Left::Chunked(chunks) if chunks.data() > self.most => Err(Broken::TooLong),
+            _ => Ok(()),
+        }
     }
 
     fn poll_write<W: AsyncWrite + Unpin>(

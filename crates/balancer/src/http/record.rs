@@ -30,7 +30,7 @@ impl Record {
             times: [None; 3],
             status: (0, 0),
             bytes: (0, 0),
-            request: Some(note.line),
+            request: (!note.line.is_empty()).then_some(note.line),
             agent: note.agent,
             tls: connection.tls.as_ref().map(|tls| (tls.suite.to_owned(), tls.version.to_owned())),
         };

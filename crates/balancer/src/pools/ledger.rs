@@ -317,17 +317,22 @@ impl Ledger {
         let Some(holders) = self.held.get_mut(&ip) else { return };
         let Some(place) = holders.iter().position(|holder| *holder.service == *service) else { return };
         let gone = holders.swap_remove(place);
-        if let Some(key) = gone.share.filter(|key| !holders.iter().any(|holder| holder.share.as_ref() == Some(key))) {
-            if let Some(addresses) = self.shared.get_mut(&key) {
-                addresses.remove(&ip);
-                if addresses.is_empty() {
-                    self.shared.remove(&key);
-                }
-            }
-        }
+        let unshared = gone.share.filter(|key| !holders.iter().any(|holder| holder.share.as_ref() == Some(key)));
         if holders.is_empty() {
             self.held.remove(&ip);
             self.give(ip);
+        }
+        if let Some(key) = unshared {
+            self.unshare(&key, ip);
+        }
+    }
+
+    /// Nobody has an address under a key any more.
+    fn unshare(&mut self, key: &Arc<str>, ip: IpAddr) {
+        let Some(addresses) = self.shared.get_mut(key) else { return };
+        addresses.remove(&ip);
+        if addresses.is_empty() {
+            self.shared.remove(key);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fairlead_api::ip;
@@ -10,6 +10,7 @@ use fairlead_api::source::Key;
 use fairlead_api::view::{Protocol, Service};
 use ipnet::IpNet;
 
+use super::logs::AccessLogs;
 use crate::backends::Backends;
 use crate::config::{Around, Config};
 use crate::engine::{Engine, ListenerKey};
@@ -48,11 +49,13 @@ pub(super) struct Shared {
     pub(super) trusted: Arc<[IpNet]>,
     /// Of certificates of backends, as PEM.
     pub(super) authority: Option<Vec<u8>>,
+    pub(super) logs: AccessLogs,
 }
 
 impl Shared {
-    pub(super) fn new(config: Arc<Config>, sctp: bool) -> Shared {
+    pub(super) fn new(config: Arc<Config>, sctp: bool, spool: PathBuf) -> Shared {
         Shared {
+            logs: AccessLogs::new(spool),
             options: config.options(sctp),
             certificates: config.certificates(),
             trusted: config.trusted_fronts.as_slice().into(),
@@ -98,6 +101,8 @@ impl Balancer {
             }
             Err(refused) => self.refused = refused,
         }
+        let place = self.spec.as_ref().zip(self.addresses.first());
+        self.log = place.and_then(|(spec, address)| shared.logs.open(&shared.config, spec, *address));
     }
 
     /// Whether threads of ours carry its bytes.
@@ -243,7 +248,7 @@ impl Balancer {
 }
 
 /// Who may use a load balancer; `None`: everybody.
-fn sources(spec: &Spec, config: &Config) -> Option<Arc<[IpNet]>> {
+pub(super) fn sources(spec: &Spec, config: &Config) -> Option<Arc<[IpNet]>> {
     if spec.sources.ranges.is_empty() && spec.sources.groups.is_empty() {
         return None;
     }
@@ -257,5 +262,10 @@ fn same(one: &Serving, other: &Serving) -> bool {
         (Some(one), Some(other)) => Arc::ptr_eq(one, other),
         (one, other) => one.is_none() && other.is_none(),
     };
-    one.spec == other.spec && one.listener == other.listener && one.addresses == other.addresses && tls(&one.tls, &other.tls)
+    let logged = one.log.is_some() == other.log.is_some();
+    one.spec == other.spec
+        && one.listener == other.listener
+        && one.addresses == other.addresses
+        && tls(&one.tls, &other.tls)
+        && logged
 }

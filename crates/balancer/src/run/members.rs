@@ -3,9 +3,10 @@
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use fairlead_api::source::Key;
-use fairlead_api::view::{Ingress, Service};
+use fairlead_api::view::{Ingress, Service, ServicePort};
 use fairlead_plan::{Action, Endpoint, FrontendKey, Planner, PortKey, Scope, Source, family_of};
 
 use crate::backends::{Backend, Stage};
@@ -34,7 +35,7 @@ pub(super) fn backends(planner: &Planner, listener: &Listener, addresses: &[IpAd
 /// The Nodes that have a ready endpoint of a Service.
 pub(super) fn nodes(planner: &Planner, service: &Key, ports: &[PortKey]) -> BTreeSet<String> {
     let ready = ports.iter().flat_map(|port| planner.plan().backends(port)).filter(|endpoint| endpoint.ready);
-    ready.filter_map(|endpoint| planner.place(service, endpoint.ip).0).map(|name| name.to_string()).collect()
+    ready.filter_map(|endpoint| planner.place(service, endpoint.ip).node).map(|name| name.to_string()).collect()
 }
 
 fn at(planner: &Planner, listener: &Listener, ip: IpAddr) -> Vec<Backend> {
@@ -49,31 +50,33 @@ fn at(planner: &Planner, listener: &Listener, ip: IpAddr) -> Vec<Backend> {
     // What is on its way out, or gets nothing new, keeps the connections it has.
     let leaving = |endpoint: &&Endpoint| {
         let stays = endpoint.serving && (endpoint.terminating || endpoint.weight == 0);
-        stays && (endpoint.local || !local) && !chosen.iter().any(|one| (one.ip, one.port) == (endpoint.ip, endpoint.port))
+        stays
+            && (endpoint.local || !local)
+            && !chosen.iter().any(|one| (one.ip, one.port) == (endpoint.ip, endpoint.port))
     };
     let others = planner.plan().backends(&frontend.port).iter().filter(leaving);
     chosen.iter().chain(others).map(|endpoint| backend(planner, &frontend.port.service, endpoint)).collect()
 }
 
 fn backend(planner: &Planner, service: &Key, endpoint: &Endpoint) -> Backend {
-    let (node, zone) = planner.place(service, endpoint.ip);
+    let place = planner.place(service, endpoint.ip);
     Backend {
         address: SocketAddr::new(endpoint.ip, endpoint.port),
         weight: u32::from(endpoint.weight),
-        node: node.map(|name| name.to_string()),
-        zone: zone.map(|name| name.to_string()),
+        node: place.node.map(|name| name.to_string()),
+        zone: place.zone.map(|name| name.to_string()),
         stage: if endpoint.terminating { Stage::Draining } else { Stage::Ready },
     }
 }
 
 /// The ports of a Service in the plan.
-pub(super) fn ports(service: &std::sync::Arc<Key>, listeners: &[Listener], addresses: &[IpAddr]) -> Vec<PortKey> {
+pub(super) fn ports(key: &Arc<Key>, service: &Service, addresses: &[IpAddr]) -> Vec<PortKey> {
     let families: BTreeSet<_> = addresses.iter().map(|ip| family_of(*ip)).collect();
-    let port = |listener: &Listener, family| PortKey {
-        service: service.clone(),
-        name: listener.name.as_str().into(),
-        protocol: listener.protocol,
+    let port = |port: &ServicePort, family| PortKey {
+        service: key.clone(),
+        name: port.name.as_str().into(),
+        protocol: port.protocol,
         family,
     };
-    listeners.iter().flat_map(|listener| families.iter().map(move |family| port(listener, *family))).collect()
+    service.spec.ports.iter().flat_map(|one| families.iter().map(move |family| port(one, *family))).collect()
 }

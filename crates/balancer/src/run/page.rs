@@ -4,19 +4,25 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use ::http::StatusCode;
+use ::http::header::ACCEPT;
 use fairlead_api::source::Key;
 use fairlead_api::view::Protocol;
-use fairlead_monitor::http;
+use fairlead_monitor::{Format, http};
 use fairlead_plan::Planner;
-use ::http::StatusCode;
+use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::balancer::Balancer;
 use super::members;
+use crate::announce::Owners;
 use crate::backends::{BackendStatus, Health, Stage};
 use crate::engine::{Engine, ListenerStatus};
-use crate::spec::{Path, Spec};
+use crate::metrics::Metrics;
+use crate::owner::Reach;
+use crate::spec::{Carries, Path, Rule, Spec};
 
 /// Where the page is.
 pub const PATH: &str = "/lb";
@@ -45,8 +51,39 @@ pub struct Balance {
     pub path: String,
     /// What is wrong with what its Service asks for now.
     pub refused: Vec<String>,
+    /// What a network load balancer lets through to Nodes.
+    pub rules: Vec<String>,
+    /// Who answers for its addresses.
+    pub owners: Vec<OwnerReport>,
     /// Its listeners.
     pub listeners: Vec<ListenerReport>,
+}
+
+/// Who answers for an address.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct OwnerReport {
+    /// The address.
+    pub address: String,
+    /// The Node; `None`: none may.
+    pub node: Option<String>,
+    /// The interfaces by which it is announced; none: only who has a route gets there.
+    pub interfaces: Vec<String>,
+    /// Why other Nodes do not.
+    pub others: BTreeMap<String, String>,
+}
+
+impl std::fmt::Display for OwnerReport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.node {
+            Some(node) if self.interfaces.is_empty() => {
+                write!(f, "{} is at {node}, on no network of it", self.address)?
+            }
+            Some(node) => write!(f, "{} is announced by {node} on {}", self.address, self.interfaces.join(", "))?,
+            None => write!(f, "{} is announced by nobody", self.address)?,
+        }
+        self.others.iter().try_for_each(|(node, why)| write!(f, "; not {node}: {why}"))
+    }
 }
 
 /// A listener of a load balancer.
@@ -98,19 +135,23 @@ pub(super) struct Page(Arc<Mutex<State>>);
 #[derive(Debug, Default)]
 struct State {
     node: String,
+    /// Where health checks of network load balancers come from.
+    vpc: Vec<IpNet>,
     balancers: BTreeMap<Key, Balance>,
     engine: Weak<Engine>,
+    owners: Option<watch::Receiver<Arc<Owners>>>,
 }
 
 impl Page {
-    pub(super) fn new(node: &str) -> Page {
-        Page(Arc::new(Mutex::new(State { node: node.to_owned(), ..State::default() })))
+    pub(super) fn new(node: &str, vpc: &[IpNet]) -> Page {
+        Page(Arc::new(Mutex::new(State { node: node.to_owned(), vpc: vpc.to_vec(), ..State::default() })))
     }
 
     /// A load balancer is so now.
     pub(super) fn put(&self, balancer: &Balancer, planner: &Planner) {
-        let balance = balance(balancer, planner);
-        self.state().balancers.insert((*balancer.key).clone(), balance);
+        let mut state = self.state();
+        let balance = balance(balancer, planner, &state.vpc);
+        state.balancers.insert((*balancer.key).clone(), balance);
     }
 
     /// It is gone.
@@ -123,6 +164,17 @@ impl Page {
         self.state().engine = Arc::downgrade(&engine);
     }
 
+    /// This tells who answers for addresses.
+    pub(super) fn follow(&self, owners: watch::Receiver<Arc<Owners>>) {
+        self.state().owners = Some(owners);
+    }
+
+    /// How listeners do.
+    pub(super) fn listeners(&self) -> Vec<ListenerStatus> {
+        let engine = self.state().engine.upgrade();
+        engine.map(|engine| engine.look()).unwrap_or_default()
+    }
+
     /// The threads are about to end.
     pub(super) fn close(&self) {
         self.state().engine = Weak::new();
@@ -130,11 +182,15 @@ impl Page {
 
     /// What the page says at the moment.
     pub(super) fn report(&self) -> Report {
-        let (node, mut balancers, engine) = {
+        let (node, mut balancers, owners) = {
             let state = self.state();
-            (state.node.clone(), state.balancers.clone(), state.engine.upgrade())
+            let owners = state.owners.as_ref().map(|owners| owners.borrow().clone()).unwrap_or_default();
+            (state.node.clone(), state.balancers.clone(), owners)
         };
-        for status in engine.iter().flat_map(|engine| engine.look()) {
+        for balance in balancers.values_mut() {
+            balance.owners = balance.addresses.iter().filter_map(|address| owner(&owners, *address)).collect();
+        }
+        for status in self.listeners() {
             if let Some(balance) = balancers.get_mut(&*status.key.service) {
                 overlay(balance, &status);
             }
@@ -156,20 +212,30 @@ pub(super) async fn serve(page: Page, address: SocketAddr, stop: CancellationTok
             return;
         }
     };
+    let metrics = Metrics::new();
+    let listeners = page.clone();
+    metrics.ask_listeners(move || listeners.listeners());
     let reply = move |question: http::Question| {
-        let page = page.clone();
+        let (page, metrics) = (page.clone(), metrics.clone());
         async move {
-            if question.path != PATH {
-                return http::not_found();
+            match question.path.as_str() {
+                PATH => {
+                    let body = serde_json::to_vec(&page.report()).unwrap_or_default();
+                    http::answer(StatusCode::OK, "application/json", body)
+                }
+                "/metrics" => {
+                    let accept = question.headers.get(ACCEPT).and_then(|value| value.to_str().ok());
+                    let format = Format::wanted(accept.unwrap_or_default());
+                    http::answer(StatusCode::OK, format.media(), metrics.text(format))
+                }
+                _ => http::not_found(),
             }
-            let body = serde_json::to_vec(&page.report()).unwrap_or_default();
-            http::answer(StatusCode::OK, "application/json", body)
         }
     };
     http::serve(listener, stop, reply).await;
 }
 
-fn balance(balancer: &Balancer, planner: &Planner) -> Balance {
+fn balance(balancer: &Balancer, planner: &Planner, vpc: &[IpNet]) -> Balance {
     let path = |spec: &Arc<Spec>| match spec.path {
         Path::Kernel => "kernel".to_owned(),
         Path::Userspace => "userspace".to_owned(),
@@ -184,7 +250,10 @@ fn balance(balancer: &Balancer, planner: &Planner) -> Balance {
             backends: members::backends(planner, one, &balancer.addresses).iter().map(known).collect(),
         }
     };
+    let rules = balancer.spec.iter().flat_map(|spec| spec.rules(vpc, &spec.name));
     Balance {
+        rules: rules.map(|one| rule(&one)).collect(),
+        owners: Vec::new(),
         namespace: balancer.key.namespace.to_string(),
         name: balancer.key.name.to_string(),
         addresses: balancer.addresses.clone(),
@@ -192,6 +261,32 @@ fn balance(balancer: &Balancer, planner: &Planner) -> Balance {
         refused: balancer.refused.iter().map(ToString::to_string).collect(),
         listeners: balancer.spec.iter().flat_map(|spec| &spec.listeners).map(listener).collect(),
     }
+}
+
+/// Who answers for an address.
+fn owner(owners: &Owners, address: IpAddr) -> Option<OwnerReport> {
+    let ownership = owners.addresses.get(&address)?;
+    let interfaces = match &ownership.reach {
+        Reach::Announced(links) => links.clone(),
+        Reach::Routed => Vec::new(),
+    };
+    let others = ownership.others.iter().map(|(node, why)| (node.clone(), why.to_string())).collect();
+    Some(OwnerReport { address: address.to_string(), node: ownership.owner.clone(), interfaces, others })
+}
+
+/// A rule of a network load balancer in words.
+pub fn rule(rule: &Rule) -> String {
+    let what = match &rule.carries {
+        Carries::Ports(protocol, ports) => {
+            let ports: Vec<String> = ports.iter().map(ToString::to_string).collect();
+            format!("{protocol} {}", ports.join(","))
+        }
+        Carries::Icmp(kind, code) => format!("ICMP {kind},{code}"),
+        Carries::Icmpv6(kind, code) => format!("ICMPv6 {kind},{code}"),
+    };
+    let from: Vec<String> = rule.ranges.iter().map(ToString::to_string).chain(rule.groups.iter().cloned()).collect();
+    let from = if from.is_empty() { "anywhere".to_owned() } else { from.join(",") };
+    format!("{what} from {from}: {}", rule.description)
 }
 
 /// A backend nobody checks.

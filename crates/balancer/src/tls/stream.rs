@@ -1,10 +1,12 @@
 //! A connection inside TLS, as something to read from and write to.
 //!
-//! rustls keeps what was received and what is to be sent; here is when the socket is read and written. What the server has to say
-//! last in a handshake (tickets) goes with its first answer, or before it waits.
+//! rustls takes records apart and puts them together; here is when the socket is read and written. It is read in large pieces, as
+//! rustls alone would ask for 4 KiB at a time, and a reader gets all records that came and fit. What the server has to say last
+//! in a handshake (tickets) goes with its first answer, or before it waits.
 
 use std::future::poll_fn;
-use std::io::{self, BufRead, IoSlice, Read, Write};
+use std::io::{self, BufRead, IoSlice, Write};
+use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -19,10 +21,21 @@ use super::policy;
 pub struct Stream<T> {
     socket: T,
     tls: Connection,
+    inbox: Inbox,
     facts: TlsFacts,
     /// Whether the handshake left something unsaid.
     owing: bool,
 }
+
+/// What came from the socket and waits until what came before it was read. Mostly nothing, and then it takes no memory.
+#[derive(Debug, Default)]
+struct Inbox {
+    bytes: Vec<u8>,
+    taken: usize,
+}
+
+/// How much is read from a socket at once: four records.
+const PIECE: usize = 64 * 1024;
 
 /// What was agreed on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,19 +74,25 @@ pub(super) async fn shake<T>(mut socket: T, mut tls: Connection) -> io::Result<S
 where
     T: AsyncRead + AsyncWrite + Unpin,
 {
-    poll_fn(|context| poll_shake(&mut socket, &mut tls, context)).await?;
+    let mut inbox = Inbox::default();
+    poll_fn(|context| poll_shake(&mut socket, &mut tls, &mut inbox, context)).await?;
     let (facts, owing) = (TlsFacts::of(&tls), tls.wants_write());
-    Ok(Stream { socket, tls, facts, owing })
+    Ok(Stream { socket, tls, inbox, facts, owing })
 }
 
-fn poll_shake<T>(socket: &mut T, tls: &mut Connection, context: &mut Context<'_>) -> Poll<io::Result<()>>
+fn poll_shake<T>(
+    socket: &mut T,
+    tls: &mut Connection,
+    inbox: &mut Inbox,
+    context: &mut Context<'_>,
+) -> Poll<io::Result<()>>
 where
     T: AsyncRead + AsyncWrite + Unpin,
 {
     while tls.is_handshaking() {
         if tls.wants_write() {
             ready!(poll_send(socket, tls, context))?;
-        } else if ready!(poll_receive(socket, tls, context))? == 0 {
+        } else if ready!(poll_receive(socket, tls, inbox, context))? == 0 {
             return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
         }
     }
@@ -98,49 +117,109 @@ where
     Poll::Ready(Ok(()))
 }
 
-/// Takes what the socket has, 0 at its end. On a violation of the protocol the other side is told, if it listens.
-fn poll_receive<T>(socket: &mut T, tls: &mut Connection, context: &mut Context<'_>) -> Poll<io::Result<usize>>
+/// Lets rustls have what came, 0 at the end. On a violation of the protocol the other side is told, if it listens.
+fn poll_receive<T>(
+    socket: &mut T,
+    tls: &mut Connection,
+    inbox: &mut Inbox,
+    context: &mut Context<'_>,
+) -> Poll<io::Result<usize>>
 where
     T: AsyncRead + AsyncWrite + Unpin,
 {
-    let count = match tls.read_tls(&mut Socket { socket, context }) {
-        Ok(count) => count,
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
-        Err(error) => return Poll::Ready(Err(error)),
+    let fed = if inbox.is_empty() {
+        let mut space = [MaybeUninit::uninit(); PIECE];
+        let mut piece = ReadBuf::uninit(&mut space);
+        ready!(Pin::new(&mut *socket).poll_read(context, &mut piece))?;
+        let fed = feed(tls, piece.filled());
+        if let Ok(count) = fed {
+            inbox.put(&piece.filled()[count..]);
+        }
+        fed
+    } else {
+        feed(tls, inbox.rest()).inspect(|count| inbox.take(*count))
     };
-    match tls.process_new_packets() {
-        Ok(_) => Poll::Ready(Ok(count)),
-        Err(error) => {
-            let _ = poll_send(socket, tls, context);
-            Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, error)))
+    fed.inspect_err(|_| drop(poll_send(socket, tls, context))).into()
+}
+
+/// How much of what came rustls took: until there is something to read or to send. Nothing came: it is told of the end.
+fn feed(tls: &mut Connection, came: &[u8]) -> io::Result<usize> {
+    let mut rest = came;
+    loop {
+        tls.read_tls(&mut rest)?;
+        tls.process_new_packets().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        if rest.is_empty() || !tls.wants_read() {
+            return Ok(came.len() - rest.len());
+        }
+    }
+}
+
+impl Inbox {
+    fn is_empty(&self) -> bool {
+        self.taken == self.bytes.len()
+    }
+
+    fn rest(&self) -> &[u8] {
+        &self.bytes[self.taken..]
+    }
+
+    fn take(&mut self, count: usize) {
+        self.taken += count;
+        if self.is_empty() {
+            *self = Inbox::default();
+        }
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            *self = Inbox { bytes: bytes.to_vec(), taken: 0 };
         }
     }
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for Stream<T> {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let Stream { socket, tls, owing, .. } = self.get_mut();
+        let Stream { socket, tls, inbox, owing, .. } = self.get_mut();
+        let before = into.filled().len();
         loop {
-            let mut reader = tls.reader();
-            match reader.fill_buf() {
-                Ok(ready) => {
-                    let count = ready.len().min(into.remaining());
-                    into.put_slice(&ready[..count]);
-                    reader.consume(count);
-                    return Poll::Ready(Ok(()));
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Poll::Ready(Err(error)),
+            let end = take(tls, into)?;
+            let got = into.filled().len() > before;
+            if end || into.remaining() == 0 || (got && inbox.is_empty()) {
+                return Poll::Ready(Ok(()));
             }
-            let received = poll_receive(socket, tls, context)?;
+            let received = poll_receive(socket, tls, inbox, context);
+            // What was got is the reader's; what is wrong with the rest it learns next time.
+            if got && !matches!(received, Poll::Ready(Ok(_))) {
+                return Poll::Ready(Ok(()));
+            }
             // Whoever waits for the other side must have told it all of the handshake. The rest is for writers to send: they may
             // be another task, whose place in the socket's queue is not ours to take.
             if received.is_pending() && *owing {
                 *owing = poll_send(socket, tls, context)?.is_pending();
             }
-            ready!(received);
+            ready!(received)?;
         }
     }
+}
+
+/// Takes what rustls has ready to be read. True: there will be no more. An error waits until all before it was taken.
+fn take(tls: &mut Connection, into: &mut ReadBuf<'_>) -> io::Result<bool> {
+    let (mut reader, before) = (tls.reader(), into.filled().len());
+    while into.remaining() > 0 {
+        let count = match reader.fill_buf() {
+            Ok([]) => return Ok(true),
+            Ok(ready) => {
+                let count = ready.len().min(into.remaining());
+                into.put_slice(&ready[..count]);
+                count
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            Err(_) if into.filled().len() > before => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        reader.consume(count);
+    }
+    Ok(false)
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<T> {
@@ -212,16 +291,6 @@ fn known_protocol(name: &[u8]) -> Option<&'static str> {
 struct Socket<'a, 'b, T> {
     socket: &'a mut T,
     context: &'a mut Context<'b>,
-}
-
-impl<T: AsyncRead + Unpin> Read for Socket<'_, '_, T> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let mut buffer = ReadBuf::new(into);
-        match Pin::new(&mut *self.socket).poll_read(self.context, &mut buffer) {
-            Poll::Ready(result) => result.map(|()| buffer.filled().len()),
-            Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
-        }
-    }
 }
 
 impl<T: AsyncWrite + Unpin> Write for Socket<'_, '_, T> {

@@ -13,6 +13,7 @@ use fairlead_api::view::Protocol;
 use fairlead_balancer::backends::{Backend, Backends, Stage};
 use fairlead_balancer::engine::{Engine, ListenerKey, Options};
 use fairlead_balancer::http::chunks::{Chunks, Piece};
+use fairlead_balancer::log::Log;
 use fairlead_balancer::serving::Serving;
 use fairlead_balancer::spec::{
     Check, Choice, How, Kind, Listener, Path, ProxyVersion, Scheme, Sources, Speaks, Spec, TlsPolicy,
@@ -49,6 +50,7 @@ pub(crate) struct Wish {
     pub tls: Option<Arc<ServerTls>>,
     pub reencrypt: Option<Arc<ClientTls>>,
     pub send_proxy: Option<ProxyVersion>,
+    pub log: Option<Log>,
 }
 
 impl Default for Wish {
@@ -64,6 +66,7 @@ impl Default for Wish {
             tls: None,
             reencrypt: None,
             send_proxy: None,
+            log: None,
         }
     }
 }
@@ -125,6 +128,11 @@ impl Wish {
         let interval = Duration::from_secs(10);
         let spec = Spec {
             service: Arc::new(Key::new("default", "web")),
+            name: "a0123".to_owned(),
+            families: Vec::new(),
+            needs: Vec::new(),
+            health_check_port: None,
+            notes: Vec::new(),
             scheme: Scheme::Public,
             kind: Kind::Classic,
             path: Path::Userspace,
@@ -134,7 +142,7 @@ impl Wish {
             cross_zone: true,
             choice: Choice::RoundRobin,
             affinity: None,
-            check: Check { how: How::Tcp, healthy: 2, unhealthy: 6, interval, timeout: Duration::from_secs(5) },
+            check: Check { how: How::Tcp, port: None, healthy: 2, unhealthy: 6, interval, timeout: interval / 2 },
             drain: self.drain,
             idle: self.idle,
             age: self.age,
@@ -148,7 +156,7 @@ impl Wish {
             backends: self.backends.clone(),
             tls: self.tls.clone(),
             reencrypt: self.reencrypt.clone(),
-            log: None,
+            log: self.log.clone(),
             sources: None,
             trusted: self.trusted.clone().into(),
         })
@@ -165,13 +173,16 @@ pub(crate) fn tls() -> (Arc<ServerTls>, String) {
     (Arc::new(ServerTls::new(&[read], &policy, ALPN_HTTP).unwrap()), certificate)
 }
 
+/// The head of a request and its body.
+type Heard = (String, Vec<u8>);
+
 /// A backend that notes what it is asked, and answers with its name.
 pub(crate) struct Server {
     pub at: SocketAddr,
     /// Connections on which something was said.
     pub connections: Arc<AtomicUsize>,
     /// The heads and bodies of requests.
-    pub heard: Arc<Mutex<Vec<(String, Vec<u8>)>>>,
+    pub heard: Arc<Mutex<Vec<Heard>>>,
     stop: Arc<AtomicBool>,
 }
 
@@ -213,7 +224,7 @@ impl Server {
 
     /// One that makes its answers of heads and bodies; `None`: it hangs up.
     pub(crate) fn talking(answer: impl Fn(&str, &[u8]) -> Option<Vec<u8>> + Send + Sync + 'static) -> Server {
-        let heard: Arc<Mutex<Vec<(String, Vec<u8>)>>> = Arc::default();
+        let heard: Arc<Mutex<Vec<Heard>>> = Arc::default();
         let noted = heard.clone();
         let mut server = Server::start(move |mut stream| {
             let mut rest = Vec::new();

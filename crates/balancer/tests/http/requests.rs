@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use crate::lab::{Client, Server, Wish, in_lab, status};
+use fairlead_balancer::engine::{Engine, Options};
+use fairlead_balancer::log::{Destination, Logs, Settings, Target};
+use fairlead_balancer::spec::ProxyVersion;
+
+use crate::lab::{Client, Server, Wish, in_lab, status, until};
 
 #[test]
 fn requests_of_one_connection_go_to_backends_in_turn_on_connections_that_are_kept() {
@@ -142,4 +146,90 @@ fn a_backend_that_does_not_answer_costs_its_client_a_504() {
         assert_eq!(status(&head), 504);
         assert_eq!(body, "504 Gateway Timeout: the backend did not answer in time\n");
     });
+}
+
+#[test]
+fn a_backend_that_wants_a_proxy_header_gets_one_on_a_connection_of_its_own() {
+    in_lab("a_backend_that_wants_a_proxy_header_gets_one_on_a_connection_of_its_own", || {
+        let server = Server::named("one");
+        let wish = Wish { send_proxy: Some(ProxyVersion::V1), ..Wish::to(&[server.at]) };
+        let _engine = wish.start();
+        for _ in 0..2 {
+            let mut client = Client::to(wish.at());
+            let from = client.stream.local_addr().unwrap();
+            assert_eq!(client.get("/").unwrap().1, "one");
+            let head = server.heads().pop().unwrap();
+            let line = format!("PROXY TCP4 127.0.0.1 127.0.0.1 {} 7000\r\nGET / HTTP/1.1\r\n", from.port());
+            assert!(head.starts_with(&line), "{head}");
+        }
+        assert_eq!(server.count(), 2);
+    });
+}
+
+#[test]
+fn a_body_may_not_be_longer_than_the_engine_allows() {
+    in_lab("a_body_may_not_be_longer_than_the_engine_allows", || {
+        let server = Server::named("one");
+        let wish = Wish::to(&[server.at]);
+        let engine = Engine::start(Options { threads: 1, body: Some(10), ..Options::default() }).unwrap();
+        wish.serve(&engine);
+        let cases = [
+            ("Content-Length: 10\r\n\r\n0123456789", 200),
+            ("Content-Length: 11\r\n\r\n0123456789a", 413),
+            ("Transfer-Encoding: chunked\r\n\r\na\r\n0123456789\r\n0\r\n\r\n", 200),
+            ("Transfer-Encoding: chunked\r\n\r\na\r\n0123456789\r\n1\r\na\r\n0\r\n\r\n", 413),
+        ];
+        for (rest, expected) in cases {
+            let mut client = Client::to(wish.at());
+            client.send(&format!("POST / HTTP/1.1\r\nHost: a\r\n{rest}"));
+            assert_eq!(status(&client.hear().unwrap().0), expected, "{rest}");
+        }
+    });
+}
+
+#[test]
+fn each_request_has_a_line_in_the_access_log() {
+    in_lab("each_request_has_a_line_in_the_access_log", || {
+        let dir = tempfile::tempdir().unwrap();
+        let spool = dir.path().join("spool");
+        let settings = Settings { account: "0".to_owned(), region: "here".to_owned(), spool, spool_limit: 1 << 20 };
+        let logs = Logs::start(settings).unwrap();
+        let target = dir.path().join("bucket");
+        let log = logs.open(&Destination {
+            name: "a0123".to_owned(),
+            address: [127, 0, 0, 1].into(),
+            target: Target::Directory(target.clone()),
+            prefix: String::new(),
+            interval: Duration::from_secs(300),
+        });
+        let server = Server::named("one");
+        let wish = Wish { log: Some(log), ..Wish::to(&[server.at]) };
+        let engine = wish.start();
+        let mut client = Client::to(wish.at());
+        client.send("POST /a?b HTTP/1.1\r\nHost: web.example\r\nUser-Agent: c/1\r\nContent-Length: 5\r\n\r\nhello");
+        assert_eq!(client.hear().unwrap().1, "one");
+        client.send("GET / HTTP/1.1\r\n\r\n");
+        assert_eq!(status(&client.hear().unwrap().0), 400);
+        wish.set(&[]);
+        assert_eq!(status(&Client::to(wish.at()).get("/none").unwrap().0), 503);
+        until("three lines are written", || logs.written() == 3);
+        drop(engine);
+        drop(logs);
+        let text = all_files(dir.path());
+        let expected = [
+            format!(" {} ", server.at),
+            " 200 200 5 3 \"POST http://web.example:7000/a?b HTTP/1.1\" \"c/1\" - -".to_owned(),
+            " 400 - 0 ".to_owned(),
+            " - -1 -1 -1 503 - 0 ".to_owned(),
+            "\"GET http://web.example:7000/none HTTP/1.1\"".to_owned(),
+        ];
+        for part in expected {
+            assert!(text.contains(&part), "{part} in {text}");
+        }
+    });
+}
+
+fn all_files(dir: &std::path::Path) -> String {
+    let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    entries.map(|path| if path.is_dir() { all_files(&path) } else { std::fs::read_to_string(path).unwrap() }).collect()
 }

@@ -1,13 +1,14 @@
 //! What load balancers run with: pools and a configuration file, beside the server, on a joined machine, or as `fairlead balancer`.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
 use fairlead_balancer::config::Config as Balancers;
 use fairlead_balancer::run::{CLASS, Provisioning, Settings};
+use fairlead_balancer::sctp;
 use fairlead_balancer::spec::Scheme;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -17,6 +18,9 @@ use crate::gates::switch;
 
 /// Where to say how load balancers do.
 pub(crate) const PAGE: &str = "127.0.0.1:10253";
+
+/// The directory of access logs that wait for object stores, in the data directory.
+const SPOOL: &str = "access-logs";
 
 /// The options of `fairlead balancer`.
 #[derive(Debug, Clone, Default, Args)]
@@ -74,6 +78,7 @@ impl Balancer {
             class: &flags.load_balancer_class,
             page: &flags.balancer_bind_address,
             node: text(&flags.node_name),
+            data_dir: Path::new(super::ROOT_DATA_DIR),
         };
         let provisioning = if elect { Provisioning::Elected } else { Provisioning::Here };
         Ok(Balancer {
@@ -86,7 +91,12 @@ impl Balancer {
 }
 
 /// What load balancers beside the server run with; `None`: there are none.
-pub(super) fn settings(flags: &Flags, role: Role, provisioning: Provisioning) -> anyhow::Result<Option<Settings>> {
+pub(super) fn settings(
+    flags: &Flags,
+    role: Role,
+    data_dir: &Path,
+    provisioning: Provisioning,
+) -> anyhow::Result<Option<Settings>> {
     let asked = flags.pool.is_some() || flags.internal_pool.is_some() || flags.balancer_config.is_some();
     if role != Role::Up && !asked {
         return Ok(None);
@@ -98,6 +108,7 @@ pub(super) fn settings(flags: &Flags, role: Role, provisioning: Provisioning) ->
         class: &flags.load_balancer_class,
         page: &flags.balancer_bind_address,
         node: text(&flags.hostname_override),
+        data_dir,
     };
     said.settings(provisioning).map(Some)
 }
@@ -110,13 +121,15 @@ struct Said<'a> {
     class: &'a Option<Text>,
     page: &'a Option<Text>,
     node: &'a str,
+    data_dir: &'a Path,
 }
 
 impl Said<'_> {
     fn settings(&self, provisioning: Provisioning) -> anyhow::Result<Settings> {
         let mut config = match path(self.config) {
             Some(file) => {
-                let text = std::fs::read_to_string(&file).with_context(|| format!("--balancer-config: {}", file.display()))?;
+                let text =
+                    std::fs::read_to_string(&file).with_context(|| format!("--balancer-config: {}", file.display()))?;
                 Balancers::parse(&text).map_err(|error| anyhow!("--balancer-config: {}: {error}", file.display()))?
             }
             None => Balancers::default(),
@@ -134,7 +147,8 @@ impl Said<'_> {
             config: Arc::new(config),
             class: if class.is_empty() { CLASS.to_owned() } else { class.to_owned() },
             provisioning,
-            sctp: std::path::Path::new("/proc/net/sctp").exists(),
+            sctp: sctp::is_there(),
+            spool: self.data_dir.join(SPOOL),
             page: page(self.page)?,
         })
     }

@@ -6,11 +6,14 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 use clap::Args;
 use fairlead_api::Look;
+use fairlead_balancer::run::Provisioning;
 use serde_json::Value;
 use tracing_subscriber::filter::LevelFilter;
 
 use super::flags::{Flags, Text};
-use super::{Environment, LogFormat, Node, Role, log_format, log_level, machine, node, path, proxy, text, value};
+use super::{
+    Environment, LogFormat, Node, Role, balancer, log_format, log_level, machine, node, path, proxy, text, value,
+};
 
 /// Where the API of a Node's Pods listens.
 const PORT: u16 = 10250;
@@ -51,6 +54,15 @@ pub(crate) struct JoinFlags {
     /// Who is asked for names outside the cluster [default: the nameservers of /etc/resolv.conf]
     #[arg(long, value_name = "IP[:PORT],...")]
     dns_upstream: Option<Vec<Text>>,
+    /// The configuration file of load balancers: the same on all machines of the cluster
+    #[arg(long, value_name = "FILE")]
+    balancer_config: Option<Text>,
+    /// The class of load balancers that Fairlead is [default: fairlead.dev/lb]
+    #[arg(long, value_name = "CLASS")]
+    load_balancer_class: Option<Text>,
+    /// Where `fairlead lb` finds how load balancers do; empty: nowhere [default: 127.0.0.1:10253]
+    #[arg(long, value_name = "IP:PORT")]
+    balancer_bind_address: Option<Text>,
     /// Logs as text or json [default: text]
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<Text>,
@@ -123,6 +135,9 @@ impl Join {
                 healthz_bind_address: flags.healthz_bind_address.clone(),
                 metrics_bind_address: flags.metrics_bind_address.clone(),
                 dns_upstream: flags.dns_upstream.clone(),
+                balancer_config: flags.balancer_config.clone(),
+                load_balancer_class: flags.load_balancer_class.clone(),
+                balancer_bind_address: flags.balancer_bind_address.clone(),
                 ..Flags::default()
             },
         })
@@ -141,6 +156,11 @@ impl Join {
         let proxy = machine::settings(&flags, Role::Up)?;
         let topology_keys = cluster.flag("topologyKeys");
         Ok((node, proxy.map(|proxy| fairlead_proxy::Settings { topology_keys, ..proxy })))
+    }
+
+    /// How load balancers are run: addresses are given out where the server is.
+    pub(crate) fn balancer(&self) -> anyhow::Result<Option<fairlead_balancer::run::Settings>> {
+        balancer::settings(&self.flags, Role::Up, &self.data_dir, Provisioning::Elsewhere)
     }
 }
 

@@ -4,10 +4,11 @@
 use std::sync::Arc;
 
 use anyhow::anyhow;
-use fairlead_balancer::run::run as balance;
+use fairlead_balancer::provision::Ours;
+use fairlead_balancer::run::{Settings, run as balance};
 use fairlead_cluster::Cluster;
-use fairlead_server::Server;
 use fairlead_server::auth::User;
+use fairlead_server::{LoadBalancer, Server};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{Balancer, Config};
@@ -33,4 +34,10 @@ pub(super) async fn beside(server: &Server, config: &Config, stop: CancellationT
     };
     let local = server.local(user);
     balance(Cluster::new(local.clone(), Arc::new(local)), settings, stop).await;
+}
+
+/// What the server beside them is to know: what they cannot carry need not be asked of them.
+pub(super) fn limits(settings: &Settings) -> LoadBalancer {
+    let Ours { class, default } = settings.ours();
+    LoadBalancer { class, default, lacks: if settings.sctp { Vec::new() } else { vec!["SCTP"] } }
 }

@@ -218,6 +218,7 @@ async fn ask(access: Access, server: &str, node: &str, token: Option<&str>) -> R
 /// Runs the parts of a Node.
 async fn live(join: &Join, member: &Member, stop: CancellationToken) -> anyhow::Result<()> {
     let (node, proxy) = join.parts(&member.cluster)?;
+    let balancer = join.balancer()?;
     link::prepare(&node.dns).context("this machine cannot be a Node; run it as root")?;
     // What goes wrong here the runner says.
     let _ = fairlead_pods::forward();
@@ -242,7 +243,12 @@ async fn live(join: &Join, member: &Member, stop: CancellationToken) -> anyhow::
             tracing::warn!("addresses of Services do not answer on this machine: {error}");
         }
     };
-    tokio::join!(proxy, machine::run(&cluster, &node, place, serve, stop.clone()));
+    let balancer = async {
+        if let Some(settings) = balancer {
+            fairlead_balancer::run::run(cluster.clone(), settings, stop.clone()).await;
+        }
+    };
+    tokio::join!(proxy, balancer, machine::run(&cluster, &node, place, serve, stop.clone()));
     Ok(())
 }
 

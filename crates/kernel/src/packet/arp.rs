@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use super::{BROADCAST, HEAD, Hardware, ethertype, head};
+use super::{HEAD, Hardware, ethertype, head};
 
 pub(super) const ETHERTYPE: u16 = 0x0806;
 /// Ethernet, IPv4, and how long addresses of the two are.
@@ -45,9 +45,9 @@ impl Arp {
     }
 
     /// What tells everybody who has an address, without being asked. Some machines learn from questions only, some from answers
-    /// only: whoever announces sends both.
+    /// only: whoever announces sends both. Linux believes at once only answers that name their sender twice.
     pub fn announcement(operation: Operation, ours: Hardware, address: Ipv4Addr) -> Arp {
-        Arp { operation, hardware: ours, sender: address, target_hardware: BROADCAST, target: address }
+        Arp { operation, hardware: ours, sender: address, target_hardware: ours, target: address }
     }
 
     /// Asks whether somebody has an address, without claiming it (RFC 5227).

@@ -30,7 +30,7 @@ fn arp_is_read_and_written() {
     let probe = Arp::probe(OURS, [192, 0, 2, 100].into());
     check(probe, BROADCAST, "ffffffffffff 020000000001 ARP 0001 020000000001 00000000 000000000000 c0000264");
     let announced = Arp::announcement(Operation::Reply, OURS, [192, 0, 2, 100].into());
-    check(announced, BROADCAST, "ffffffffffff 020000000001 ARP 0002 020000000001 c0000264 ffffffffffff c0000264");
+    check(announced, BROADCAST, "ffffffffffff 020000000001 ARP 0002 020000000001 c0000264 020000000001 c0000264");
 }
 
 #[test]
@@ -89,6 +89,11 @@ fn no_frame_does_harm() {
             frame[at] = random.u8(..);
         }
         frame.truncate(random.usize(..=frame.len()));
-        let _ = (Arp::read(&frame), Ndp::read(&frame));
+        if let Some(arp) = Arp::read(&frame) {
+            assert_eq!(Arp::read(&arp.frame(OURS)), Some(arp));
+        }
+        if let Some(Ndp::Advertisement(said)) = Ndp::read(&frame) {
+            assert_eq!(Ndp::read(&said.frame(OURS)), Some(Ndp::Advertisement(said)));
+        }
     }
 }

@@ -16,6 +16,10 @@ pub const GROUP: &str = "system:nodes";
 pub const PREFIX: &str = "system:node:";
 /// Where the Leases of Nodes are.
 const LEASES: &str = "kube-node-lease";
+/// What the name of the Lease of an announcer begins with.
+const ANNOUNCER: &str = "fairlead-announcer-";
+/// The annotation of Services with the names of their load balancers' certificates.
+const CERTIFICATE: &str = "service.beta.kubernetes.io/aws-load-balancer-ssl-cert";
 /// The authority of the API, which is no secret.
 const ROOT_CA: &str = "kube-root-ca.crt";
 /// Labels by which an administrator keeps Pods apart; a Node does not give them to itself.
@@ -34,7 +38,7 @@ pub enum Right {
     Yes,
     /// It may, if the Pod is bound to it.
     OwnPod,
-    /// It may, if a Pod that is bound to it names the object.
+    /// It may, if a Pod that is bound to it names the object, or if it is a certificate of a load balancer.
     NamedByPod,
     /// Its being a Node gives it no right to.
     No,
@@ -53,7 +57,11 @@ pub fn right(node: &str, attributes: &Attributes<'_>) -> Right {
         ("", "nodes", "", "create") => Right::Yes,
         ("", "nodes", "" | "status", "update" | "patch") => when(name == node),
         ("coordination.k8s.io", "leases", "", "create") => when(namespace == LEASES),
-        ("coordination.k8s.io", "leases", "", "get" | "update" | "patch") => when(namespace == LEASES && name == node),
+        ("coordination.k8s.io", "leases", "", "get" | "update" | "patch") => {
+            when(namespace == LEASES && is_own_lease(name, node))
+        }
+        // Who of the Nodes answers for the address of a load balancer is seen by their heartbeats.
+        ("coordination.k8s.io", "leases", "", "list" | "watch") => when(namespace == LEASES),
         ("" | "events.k8s.io", "events", "", "create" | "update" | "patch") => Right::Yes,
         ("", "pods", "", "delete") | ("", "pods", "status", "update" | "patch") => Right::OwnPod,
         ("", "configmaps", "", "get") if name == ROOT_CA => Right::Yes,
@@ -61,6 +69,11 @@ pub fn right(node: &str, attributes: &Attributes<'_>) -> Right {
         ("", "serviceaccounts", "token", "create") => Right::NamedByPod,
         _ => Right::No,
     }
+}
+
+/// The Leases of a Node: its own, and that of its announcer of load balancers.
+fn is_own_lease(name: &str, node: &str) -> bool {
+    name == node || name.strip_prefix(ANNOUNCER) == Some(node)
 }
 
 /// Whether a Pod names an object: as a volume, for its environment, or as who it is.
@@ -77,6 +90,16 @@ pub fn names(pod: &Value, resource: &str, name: &str) -> bool {
         },
         _ => false,
     }
+}
+
+/// Whether a load balancer of a Service shows the certificate of a Secret beside it.
+pub fn shows(service: &Value, secret: &str) -> bool {
+    let metadata = service.at("metadata");
+    let named = metadata.at("annotations").text(CERTIFICATE).split(',').map(str::trim);
+    let namespace = metadata.text("namespace");
+    named
+        .map(|name| name.strip_prefix(namespace).and_then(|rest| rest.strip_prefix('/')).unwrap_or(name))
+        .any(|name| name == secret)
 }
 
 /// Looks for fields that are the name, and for objects or lists of objects that have it. Stored objects are not nested deeply.
@@ -111,7 +134,7 @@ pub fn restrict(user: &User, kind: &Kind, object: &Value, old: Option<&Value>) -
             return refuse("is not allowed to change labels that keep Pods apart");
         }
     }
-    if *kind == kinds::LEASE && (name != node || object.at("metadata").text("namespace") != LEASES) {
+    if *kind == kinds::LEASE && (!is_own_lease(name, node) || object.at("metadata").text("namespace") != LEASES) {
         return refuse("is not allowed to write a Lease that is not its own");
     }
     if *kind == kinds::POD {

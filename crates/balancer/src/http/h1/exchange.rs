@@ -44,7 +44,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
     /// Passes a request on and its answer back.
     pub(super) async fn exchange(&mut self, ready: Ready) -> Next {
         let Ready { request, head, serving, mut record } = ready;
-        let mut upload = Upload::Going(Pump::new(head, request.body, false));
+        let most = self.connection.context.thread().options().body;
+        let mut upload = Upload::Going(Pump::new(head, request.body, false).at_most(most));
         let mut attempts = Attempts::new(serving.clone());
         let replayable = request.body == Framing::Empty && request.method.repeatable() && !request.upgrade;
         let refusal = loop {
@@ -143,7 +144,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
             backend.inlet.release(buffers);
             return Next::Abort;
         }
-        if whole && response.keep && backend.inlet.is_empty() {
+        if whole && response.keep && !backend.bound && backend.inlet.is_empty() {
             self.shared.pool.put(chosen.address(), serving.reencrypt.clone(), backend.stream);
         } else {
             backend.inlet.release(buffers);
@@ -263,6 +264,7 @@ impl Upload {
             }
             Poll::Ready(Err(Broken::From)) => Err(Failure::Client),
             Poll::Ready(Err(Broken::Malformed)) => Err(Failure::Refused(Refusal::CHUNKS)),
+            Poll::Ready(Err(Broken::TooLong)) => Err(Failure::Refused(Refusal::BODY)),
         }
     }
 }

@@ -20,6 +20,8 @@ pub(crate) struct Receive {
     framing: Framing,
     /// What was taken from the stream and is in `out`.
     taken: usize,
+    /// How long the body may become.
+    most: u64,
     /// How many bytes of the body were taken.
     pub(crate) moved: u64,
 }
@@ -31,7 +33,13 @@ impl Receive {
     /// A message with this head and the body that comes from there, if it has one.
     pub(crate) fn new(head: Vec<u8>, from: Option<RecvStream>, framing: Framing) -> Receive {
         let from = from.filter(|_| framing != Framing::Empty);
-        Receive { out: head, written: 0, from, framing, taken: 0, moved: 0 }
+        Receive { out: head, written: 0, from, framing, taken: 0, most: u64::MAX, moved: 0 }
+    }
+
+    /// The same, but the body may not be longer than this.
+    pub(crate) fn at_most(mut self, most: Option<u64>) -> Receive {
+        self.most = most.unwrap_or(u64::MAX);
+        self
     }
 
     /// The head again, if that was all; whether it was.
@@ -102,6 +110,9 @@ impl Receive {
     fn frame(&mut self, data: &[u8]) -> Result<(), Broken> {
         if data.is_empty() {
             return Ok(());
+        }
+        if self.moved > self.most {
+            return Err(Broken::TooLong);
         }
         match &mut self.framing {
             Framing::Length(left) => *left = left.checked_sub(data.len() as u64).ok_or(Broken::Malformed)?,

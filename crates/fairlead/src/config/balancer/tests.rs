@@ -46,7 +46,8 @@ fn a_mistake_names_the_flag() {
 
 #[test]
 fn others_may_be_the_leader_and_the_class_can_be_another() {
-    let settings = resolve("--leader-elect=false --load-balancer-class example.com/lb --balancer-bind-address=").unwrap();
+    let settings =
+        resolve("--leader-elect=false --load-balancer-class example.com/lb --balancer-bind-address=").unwrap();
     assert_eq!(settings.settings.provisioning, Provisioning::Here);
     assert_eq!((settings.settings.class.as_str(), settings.settings.page), ("example.com/lb", None));
 }

@@ -54,6 +54,10 @@ fn a_node_writes_about_itself_alone() {
     check("update coordination.k8s.io/leases kube-node-lease/a", Right::Yes);
     check("update coordination.k8s.io/leases kube-node-lease/b", Right::No);
     check("update coordination.k8s.io/leases kube-system/a", Right::No);
+    check("patch coordination.k8s.io/leases kube-node-lease/fairlead-announcer-a", Right::Yes);
+    check("patch coordination.k8s.io/leases kube-node-lease/fairlead-announcer-b", Right::No);
+    check("watch coordination.k8s.io/leases kube-node-lease/", Right::Yes);
+    check("watch coordination.k8s.io/leases kube-system/", Right::No);
     check("patch /pods/status default/p", Right::OwnPod);
     check("delete /pods default/p", Right::OwnPod);
     check("patch /pods default/p", Right::No);
@@ -126,4 +130,21 @@ fn what_a_node_writes_is_its_own_and_says_nothing_it_must_not() {
     check_write(&kinds::POD, pod("a", "y", "Running"), Some(pod("a", "x", "Pending")), false);
     check_write(&kinds::POD, pod("a", "x", "Running"), Some(pod("b", "x", "Pending")), false);
     check_write(&kinds::POD, pod("a", "x", "Running"), None, false);
+}
+
+#[test]
+fn a_load_balancer_shows_the_certificates_its_service_names() {
+    let service = |names: &str| {
+        json!({"metadata": {"namespace": "default", "annotations": {
+            "service.beta.kubernetes.io/aws-load-balancer-ssl-cert": names,
+        }}})
+    };
+    let check = |names: &str, shown: bool| assert_eq!(shows(&service(names), "web"), shown, "{names}");
+    check("web", true);
+    check("default/web", true);
+    check("other, web", true);
+    check("other/web", false);
+    check("website", false);
+    check("", false);
+    assert!(!shows(&json!({"metadata": {"namespace": "default"}}), "web"));
 }

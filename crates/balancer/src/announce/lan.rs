@@ -1,0 +1,130 @@
+//! The part of an announcer that touches the machine: a thread of its own that holds addresses, answers for them and tells who has
+//! them. It does what it is told and reports what it hears; it decides nothing about who should have what.
+//!
+//! ```text
+//! told to hold --> probing --nobody answers--> announcing <--> suspended (its link went down; goes on when told again)
+//!                     '--somebody does--> taken, and probing again later
+//! another Node's now --> leaving --that one announces it, or a moment passes--> gone
+//! ```
+//! A killed process answers nothing from that moment on; what it left in the kernel is silent (see [`crate::guard`]).
+
+mod held;
+mod port;
+mod thread;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::IpAddr;
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+
+use fairlead_kernel::Error;
+use fairlead_kernel::packet::Hardware;
+use fairlead_kernel::relay::Waker;
+use tokio::sync::{mpsc as later, watch};
+
+use crate::guard::Program;
+use crate::owner::Attachment;
+
+pub use held::Here;
+
+/// Reports nobody took; who listens is behind, and the next ones say the same.
+const REPORTS: usize = 256;
+/// The number of our local routes among those of others.
+pub(super) const OWNER: u8 = 208;
+
+/// What is to be held from now on, and nothing else.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Orders {
+    /// What may reach this machine: in force before an address is held.
+    pub(super) guard: Arc<Program>,
+    /// The addresses; `None`: it is not known yet which, and what an earlier process held stays.
+    pub(super) posts: Option<BTreeMap<IpAddr, Post>>,
+    /// Addresses that other Nodes have now: those of them that we hold are handed over.
+    pub(super) handed: BTreeSet<IpAddr>,
+    /// The hardware addresses of other Nodes: they may have had an address a moment ago.
+    pub(super) friends: BTreeSet<Hardware>,
+    /// Whether this was decided by who sees whose heart beats: then what was suspended goes on.
+    pub(super) sighted: bool,
+    /// Whether to announce everything once more, as others may have done so meanwhile.
+    pub(super) again: bool,
+}
+
+/// How an address is held.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Post {
+    /// By which links it is announced; none: it is only held.
+    pub(super) links: Vec<String>,
+    /// Whether to ask first if somebody has it.
+    pub(super) probe: bool,
+}
+
+/// What was heard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Rival {
+    /// The address we announce.
+    pub(super) address: IpAddr,
+    /// Who says that it has it.
+    pub(super) hardware: Hardware,
+}
+
+/// The thread. It ends, and holds nothing any more, when this is dropped.
+#[derive(Debug)]
+pub(super) struct Lan {
+    orders: mpsc::Sender<Told>,
+    waker: Arc<Waker>,
+    thread: Option<JoinHandle<()>>,
+    /// The links of this machine.
+    pub(super) attachments: watch::Receiver<Vec<Attachment>>,
+    /// How it is with what is held.
+    pub(super) here: watch::Receiver<BTreeMap<IpAddr, Here>>,
+    /// Others who say that they have what we announce.
+    pub(super) rivals: later::Receiver<Rival>,
+}
+
+/// What the thread is told.
+enum Told {
+    Hold(Orders),
+    Stop,
+}
+
+/// Where the thread says things.
+struct Says {
+    attachments: watch::Sender<Vec<Attachment>>,
+    here: watch::Sender<BTreeMap<IpAddr, Here>>,
+    rivals: later::Sender<Rival>,
+}
+
+impl Lan {
+    /// Starts the thread, in the network namespace of this one.
+    pub(super) fn start() -> Result<Lan, Error> {
+        let failed = |source: io::Error| Error::System { action: "starting the announcer".into(), source };
+        let waker = Arc::new(Waker::new().map_err(failed)?);
+        let (orders, told) = mpsc::channel();
+        let (attachments, attached) = watch::channel(Vec::new());
+        let (here, heres) = watch::channel(BTreeMap::new());
+        let (rivals, heard) = later::channel(REPORTS);
+        let says = Says { attachments, here, rivals };
+        let thread = thread::Thread::open(told, waker.clone(), says)?;
+        let thread = std::thread::Builder::new().name("announcer".into()).spawn(|| thread.run()).map_err(failed)?;
+        Ok(Lan { orders, waker, thread: Some(thread), attachments: attached, here: heres, rivals: heard })
+    }
+
+    /// Has it hold these and no others.
+    pub(super) fn hold(&self, orders: Orders) {
+        self.tell(Told::Hold(orders));
+    }
+
+    fn tell(&self, told: Told) {
+        // It fails only when the thread is gone.
+        let _ = self.orders.send(told);
+        self.waker.wake();
+    }
+}
+
+impl Drop for Lan {
+    fn drop(&mut self) {
+        self.tell(Told::Stop);
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}

@@ -1,0 +1,133 @@
+//! Whose heart beats? Every Node renews a Lease of its own, and this judges what a watch of all of them shows. No clock is read
+//! here, and clocks of different machines are never compared: only the time between what *we* saw counts.
+//!
+//! The silence of another proves nothing while the API does not answer. So a Node counts as silent only when a write of our own,
+//! begun after its time was over, has come back by the same watch: had it renewed its Lease in time, that would have come first.
+//! Time in which our own writes did not come back is not counted against others.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use super::beat::Beat;
+use crate::owner::{Attachment, Presence};
+
+/// How hearts beat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Times {
+    /// How often a Node renews its Lease.
+    pub interval: Duration,
+    /// After how long without a renewal it is silent. At least two intervals; more, so that one may be late.
+    pub limit: Duration,
+}
+
+impl Default for Times {
+    fn default() -> Times {
+        Times { interval: Duration::from_millis(400), limit: Duration::from_millis(1100) }
+    }
+}
+
+/// What is known of the heartbeats of all Nodes.
+#[derive(Debug)]
+pub(super) struct Pulse {
+    me: String,
+    times: Times,
+    heard: BTreeMap<String, Heard>,
+    /// When the newest write of ours began that came back by the watch.
+    proof: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Heard {
+    beat: Beat,
+    /// When it changed last.
+    at: Instant,
+}
+
+impl Pulse {
+    pub(super) fn new(me: &str, mut times: Times) -> Pulse {
+        times.limit = times.limit.max(times.interval * 2);
+        Pulse { me: me.to_owned(), times, heard: BTreeMap::new(), proof: None }
+    }
+
+    /// A Lease as it is now. Whether that changes what is known of the Node, beside that it lives.
+    pub(super) fn hear(&mut self, node: &str, beat: Beat, now: Instant) -> bool {
+        let before = self.presence(node);
+        let Some(heard) = self.heard.get_mut(node) else {
+            self.heard.insert(node.to_owned(), Heard { beat, at: now });
+            return true;
+        };
+        if heard.beat == beat {
+            return false;
+        }
+        let moved = heard.beat.attachments != beat.attachments;
+        *heard = Heard { beat, at: now };
+        moved || before != self.presence(node)
+    }
+
+    /// A Lease is gone.
+    pub(super) fn forget(&mut self, node: &str) -> bool {
+        self.heard.remove(node).is_some()
+    }
+
+    /// The Leases there are.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = &String> {
+        self.heard.keys()
+    }
+
+    /// A write of ours that began then came back. Whether that makes somebody silent.
+    pub(super) fn prove(&mut self, began: Instant) -> bool {
+        let Some(before) = self.proof else {
+            self.proof = Some(began);
+            return true;
+        };
+        if began <= before {
+            return false;
+        }
+        let late = began.duration_since(before).saturating_sub(self.times.interval);
+        // A little lateness is usual, and would add up.
+        if late > self.times.interval / 4 {
+            self.heard.values_mut().for_each(|heard| heard.at += late);
+        }
+        let silent =
+            |pulse: &Pulse| pulse.heard.keys().filter(|&node| pulse.presence(node) == Presence::Silent).count();
+        let already = silent(self);
+        self.proof = Some(began);
+        silent(self) != already
+    }
+
+    /// Whether a Node's heart beats.
+    pub(super) fn presence(&self, node: &str) -> Presence {
+        match self.heard.get(node) {
+            None => Presence::Unheard,
+            Some(heard) if heard.beat.left => Presence::Left,
+            Some(_) if node == self.me => Presence::Live,
+            Some(heard) if self.proof.is_some_and(|proof| proof >= heard.at + self.times.limit) => Presence::Silent,
+            Some(_) => Presence::Live,
+        }
+    }
+
+    /// The links a Node says it has.
+    pub(super) fn attachments(&self, node: &str) -> &[Attachment] {
+        self.heard.get(node).map_or(&[], |heard| &heard.beat.attachments)
+    }
+
+    /// When a proof is wanted: the time of the first of those that still live is over then.
+    pub(super) fn next_suspicion(&self) -> Option<Instant> {
+        let others = self.heard.iter().filter(|(node, _)| **node != self.me);
+        let live = others.filter(|(node, _)| self.presence(node) == Presence::Live);
+        live.map(|(_, heard)| heard.at + self.times.limit).min()
+    }
+
+    /// Until when what is known is good enough to begin something.
+    pub(super) fn sighted_until(&self) -> Option<Instant> {
+        self.proof.map(|proof| proof + self.times.limit)
+    }
+
+    /// Whether what is known is good enough to begin something.
+    pub(super) fn sighted(&self, now: Instant) -> bool {
+        self.sighted_until().is_some_and(|until| now < until)
+    }
+}

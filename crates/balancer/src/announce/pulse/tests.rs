@@ -1,0 +1,87 @@
+use super::*;
+
+const STEP: Duration = Duration::from_millis(100);
+
+/// Plays what is heard: a character is what happens at that tenth of a second. `a`, `b`: the Lease of that Node is renewed;
+/// `m`: ours is, and comes back at once; `x`: `a` says that it goes; anything else: nothing.
+fn play(times: Times, score: &[&str]) -> (Pulse, Instant) {
+    let start = Instant::now();
+    let mut pulse = Pulse::new("m", times);
+    let mut now = start;
+    for (tick, all) in score.iter().enumerate() {
+        now = start + STEP * u32::try_from(tick).unwrap();
+        for (number, one) in all.chars().enumerate() {
+            let beat = Beat { stamp: format!("{tick}.{number}"), left: one == 'x', attachments: Vec::new() };
+            match one {
+                'a' | 'b' | 'm' => drop(pulse.hear(&one.to_string(), beat, now)),
+                'x' => drop(pulse.hear("a", beat, now)),
+                _ => {}
+            }
+            if one == 'm' {
+                pulse.prove(now);
+            }
+        }
+    }
+    (pulse, now)
+}
+
+#[track_caller]
+fn check(score: &str, a: Presence, b: Presence) {
+    let times = Times { interval: STEP * 4, limit: STEP * 11 };
+    let (pulse, _) = play(times, &score.split(' ').collect::<Vec<_>>());
+    assert_eq!((pulse.presence("a"), pulse.presence("b")), (a, b), "{score}");
+}
+
+use Presence::{Left, Live, Silent, Unheard};
+
+#[test]
+fn who_is_silent_for_the_limit_is_silent() {
+    check("ab m . . ab m . . ab m . . ab m", Live, Live);
+    // Its last renewal is 11 steps ago.
+    check("ab m . . ab m . . b m . . b m . m", Silent, Live);
+    check("ab m . . ab m . . b m . . b m .", Live, Live);
+    check("ab m . . x m", Left, Live);
+    check("m", Unheard, Unheard);
+    // It comes back.
+    check("ab m . . b m . . b m . . b m a", Live, Live);
+}
+
+#[test]
+fn nobody_is_silent_as_long_as_nothing_of_ours_comes_back() {
+    check("ab m . . . . . . . . . . . . . . . . .", Live, Live);
+}
+
+#[test]
+fn time_without_the_api_is_not_counted_against_others() {
+    // The API is away for two seconds. Ours comes back first, theirs a little later.
+    check("ab m . . . . . . . . . . . . . . . . . . . m . .", Live, Live);
+    check("ab m . . . . . . . . . . . . . . . . . . . m . . a m . . a m . . a m", Live, Silent);
+    // A short break, and another.
+    check("ab m . . . . . . . m . . ab m . . . . . . . m", Live, Live);
+}
+
+#[test]
+fn a_proof_is_asked_for_when_the_first_time_is_over() {
+    let times = Times { interval: STEP * 4, limit: STEP * 11 };
+    let (pulse, now) = play(times, &["a", "bm"]);
+    assert_eq!(pulse.next_suspicion(), Some(now - STEP + times.limit));
+    assert!(pulse.sighted(now + STEP * 10) && !pulse.sighted(now + STEP * 11));
+    // Nobody asks for those who are known to be silent, nor for oneself.
+    let (pulse, _) = play(times, &["am", "m", "", "", "", "m", "", "", "", "m", "", "m"]);
+    assert_eq!((pulse.presence("a"), pulse.next_suspicion()), (Silent, None));
+}
+
+#[test]
+fn a_heartbeat_that_says_the_same_changes_nothing() {
+    let mut pulse = Pulse::new("m", Times::default());
+    let beat = |stamp: &str, link: &str| Beat {
+        stamp: stamp.to_owned(),
+        left: false,
+        attachments: vec![Attachment { link: link.to_owned(), hardware: [2; 6], networks: Vec::new() }],
+    };
+    let now = Instant::now();
+    assert!(pulse.hear("a", beat("1", "eth0"), now));
+    assert!(!pulse.hear("a", beat("1", "eth0"), now) && !pulse.hear("a", beat("2", "eth0"), now));
+    assert!(pulse.hear("a", beat("3", "eth1"), now));
+    assert!(pulse.forget("a") && !pulse.forget("a"));
+}

@@ -1,0 +1,129 @@
+//! What happens when something is wrong: the API away, a Node excluded, a link down, an address somebody has.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::lab::{Lab, lab, shell};
+
+const V4: &str = "192.0.2.100";
+const V6: &str = "fd00::64";
+
+/// That an address is answered for by this Node and no other, for so long.
+#[track_caller]
+fn stays(lab: &Lab, address: &str, owner: usize, time: Duration) {
+    let start = Instant::now();
+    let expected = BTreeSet::from([u8::try_from(owner).unwrap() + 1]);
+    while start.elapsed() < time {
+        assert_eq!(lab.answers(address), expected, "after {:?}\n{}", start.elapsed(), lab.logs());
+    }
+}
+
+#[test]
+fn while_the_api_is_away_the_owner_goes_on_and_nobody_begins() {
+    let test = "while_the_api_is_away_the_owner_goes_on_and_nobody_begins";
+    let Some(mut lab) = lab(test, &[V4]) else { return };
+    let owner = lab.owner(V4);
+    lab.api.go_away();
+    stays(&lab, V4, owner, Duration::from_secs(4));
+    // Its end is not seen by anybody.
+    lab.nodes[owner].process.as_mut().unwrap().kill();
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(lab.answers(V4), BTreeSet::new(), "{}", lab.logs());
+    lab.api.come_back();
+    assert_ne!(lab.owner(V4), owner);
+    lab.start(owner);
+    lab.wait_for_owner(V4, owner);
+    // Back after a while, the API changes nothing.
+    lab.api.go_away();
+    std::thread::sleep(Duration::from_secs(2));
+    lab.api.come_back();
+    stays(&lab, V4, owner, Duration::from_secs(3));
+}
+
+#[test]
+fn a_node_that_alone_lost_the_api_gives_way() {
+    let Some(lab) = lab("a_node_that_alone_lost_the_api_gives_way", &[V4]) else { return };
+    let owner = lab.owner(V4);
+    let cut = "nft add table inet cut; nft add chain inet cut out '{ type filter hook output priority 0 ; }'; \
+               nft add rule inet cut out tcp dport 8080 drop";
+    shell(&lab.nodes[owner].machine, cut);
+    lab.wait("another one has it", || lab.owner(V4) != owner);
+    shell(&lab.nodes[owner].machine, "nft delete table inet cut");
+    lab.wait_for_owner(V4, owner);
+    stays(&lab, V4, owner, Duration::from_secs(1));
+}
+
+#[test]
+fn an_excluded_node_hands_its_addresses_over() {
+    let Some(lab) = lab("an_excluded_node_hands_its_addresses_over", &[V4, V6]) else { return };
+    let (first, other) = (lab.owner(V4), lab.owner(V6));
+    let label = |value: serde_json::Value| json!({"metadata": {"labels": {"node.kubernetes.io/exclude-from-external-load-balancers": value}}});
+    let name = &lab.nodes[first].name;
+    lab.api.patch_node(name, label("".into()));
+    lab.wait("another one has it", || lab.owner(V4) != first);
+    // What another Node had stays where it was.
+    if other != first {
+        assert_eq!(lab.owner(V6), other);
+    }
+    lab.api.patch_node(name, label(json!(null)));
+    lab.wait_for_owner(V4, first);
+}
+
+#[test]
+fn a_link_that_goes_down_takes_its_addresses_elsewhere() {
+    let test = "a_link_that_goes_down_takes_its_addresses_elsewhere";
+    let Some(lab) = lab(test, &[V4, V6]) else { return };
+    let owner = lab.owner(V4);
+    let port = format!("port{}", owner + 1);
+    shell(&lab.switch, &format!("ip link set {port} down"));
+    lab.wait("another one has it", || lab.owner(V4) != owner);
+    shell(&lab.switch, &format!("ip link set {port} up"));
+    lab.wait_for_owner(V4, owner);
+    stays(&lab, V4, owner, Duration::from_secs(2));
+}
+
+#[test]
+fn an_address_somebody_has_is_not_announced() {
+    let Some(lab) = lab("an_address_somebody_has_is_not_announced", &["192.0.2.50", "fd00::50", V4]) else { return };
+    // The client has it, and hears of nobody else.
+    lab.owner(V4);
+    lab.wait("an Event", || lab.api.events("AddressTaken").len() >= 2);
+    let events = lab.api.events("AddressTaken");
+    let by = "a machine with the hardware address 02:00:00:00:00:50 has it";
+    assert!(events.contains(&format!("192.0.2.50 is not announced: {by}")), "{events:?}");
+    assert!(events.contains(&format!("fd00::50 is not announced: {by}")), "{events:?}");
+    for node in &lab.nodes {
+        assert!(!shell(&node.machine, "ip route get 192.0.2.50").starts_with("local"));
+    }
+}
+
+#[test]
+fn this_machines_servers_are_not_at_the_address_and_flushed_rules_come_back() {
+    let test = "this_machines_servers_are_not_at_the_address_and_flushed_rules_come_back";
+    let Some(lab) = lab(test, &[V4]) else { return };
+    let owner = lab.owner(V4);
+    let machine = &lab.nodes[owner].machine;
+    // Port 80 answers everywhere, 22 only at the machine's own address.
+    let listener = machine.run(|| std::net::TcpListener::bind("0.0.0.0:22").unwrap()).unwrap();
+    let try_it = |address: &str| {
+        let to = format!("{address}:22").parse().unwrap();
+        lab.client.run(|| std::net::TcpStream::connect_timeout(&to, Duration::from_secs(5)).is_ok()).unwrap()
+    };
+    assert!(try_it(&format!("192.0.2.{}", owner + 1)));
+    assert!(!try_it(V4));
+    shell(machine, "nft flush ruleset");
+    lab.wait("the tables are there again", || shell(machine, "nft list tables").contains("arp fairlead-lb"));
+    assert!(!try_it(V4));
+    drop(listener);
+}
+
+#[test]
+fn nothing_is_written_as_long_as_there_is_no_address() {
+    let Some(lab) = lab("nothing_is_written_as_long_as_there_is_no_address", &[]) else { return };
+    let machines = || lab.nodes.iter().map(|node| &node.machine);
+    lab.wait("all Nodes run", || machines().all(|machine| shell(machine, "nft list tables").contains("fairlead-lb")));
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(lab.api.leases().is_empty(), "{:?}", lab.api.leases());
+}

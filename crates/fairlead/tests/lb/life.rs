@@ -1,0 +1,65 @@
+//! The end of a load balancer, and its life across restarts.
+
+use serde_json::{Value, json};
+
+use crate::lab::{BACKENDS, SERVICES, annotated, lab};
+
+const PROXY: &str = "service.beta.kubernetes.io/aws-load-balancer-proxy-protocol";
+
+#[test]
+fn a_service_that_goes_gives_its_address_back() {
+    let Some(lab) = lab("a_service_that_goes_gives_its_address_back", &["--pool", "192.0.2.1"]) else { return };
+    for (name, more) in [("kernel", json!({})), ("proxied", annotated(PROXY, "*"))] {
+        lab.create(name, &more);
+        lab.back(name, "", &BACKENDS[..1]);
+        lab.answers("192.0.2.1:80", "10.50.0.11 hears");
+        lab.api("DELETE", &format!("{SERVICES}/{name}"), &Value::Null);
+        lab.wait("it is gone", || {
+            let list = lab.api("GET", SERVICES, &Value::Null);
+            list["items"].as_array().unwrap().iter().all(|one| one["metadata"]["name"] != name)
+        });
+        lab.wait("nobody answers", || lab.ask("192.0.2.1:80").is_none());
+        lab.told(name, "DeletedLoadBalancer", "Deleted load balancer");
+    }
+    lab.create("next", &json!({}));
+    lab.becomes("next", "192.0.2.1/VIP");
+}
+
+#[test]
+fn a_service_of_another_type_has_no_load_balancer_any_more() {
+    let test = "a_service_of_another_type_has_no_load_balancer_any_more";
+    let Some(lab) = lab(test, &["--pool", "192.0.2.1"]) else { return };
+    lab.create("web", &json!({}));
+    lab.becomes("web", "192.0.2.1/VIP");
+    lab.create("next", &json!({}));
+    lab.told("next", "SyncLoadBalancerFailed", "is taken");
+    let unset = json!({"externalTrafficPolicy": null, "allocateLoadBalancerNodePorts": null, "type": "ClusterIP",
+        "ports": [{"port": 80, "protocol": "TCP", "targetPort": 8080}]});
+    lab.change("web", &json!({"spec": unset}));
+    lab.becomes("web", "");
+    assert_eq!(lab.service("web")["metadata"]["finalizers"], Value::Null);
+    lab.becomes("next", "192.0.2.1/VIP");
+}
+
+#[test]
+fn addresses_stay_across_restarts_and_crashes() {
+    let test = "addresses_stay_across_restarts_and_crashes";
+    let Some(mut lab) = lab(test, &["--pool", "192.0.2.0/28"]) else { return };
+    for name in ["a", "b", "c"] {
+        lab.create(name, &json!({}));
+    }
+    lab.becomes("c", "192.0.2.3/VIP");
+    lab.create("proxied", &annotated(PROXY, "*"));
+    lab.back("c", "", &BACKENDS[..1]);
+    lab.back("proxied", "", &BACKENDS[..1]);
+    lab.answers("192.0.2.4:80", "say PROXY TCP4");
+    lab.api("DELETE", &format!("{SERVICES}/a"), &Value::Null);
+    lab.kill();
+    lab.start();
+    lab.create("new", &json!({}));
+    lab.becomes("new", "192.0.2.1/VIP");
+    lab.becomes("b", "192.0.2.2/VIP");
+    lab.becomes("c", "192.0.2.3/VIP");
+    lab.answers("192.0.2.3:80", "10.50.0.11 hears");
+    lab.answers("192.0.2.4:80", "say PROXY TCP4");
+}
