@@ -11,6 +11,8 @@ mod change;
 mod health;
 #[path = "bytes/lab.rs"]
 mod lab;
+#[path = "bytes/logged.rs"]
+mod logged;
 #[path = "bytes/proxied.rs"]
 mod proxied;
 #[path = "bytes/secured.rs"]

@@ -82,14 +82,17 @@ pub(crate) enum Phase {
 #[derive(Debug)]
 pub(crate) struct Connection {
     phase: Cell<Phase>,
-    wakers: RefCell<Vec<Waker>>,
+    /// Who waits for the next phase: most often one task, which has a place of its own.
+    waker: RefCell<Option<Waker>>,
+    others: RefCell<Vec<Waker>>,
     /// The backend it is bound to, if it is to end with that.
     backend: RefCell<Option<Chosen>>,
 }
 
 impl Connection {
     pub(super) fn new() -> Connection {
-        Connection { phase: Cell::new(Phase::Open), wakers: RefCell::new(Vec::new()), backend: RefCell::new(None) }
+        let (waker, others) = (RefCell::default(), RefCell::default());
+        Connection { phase: Cell::new(Phase::Open), waker, others, backend: RefCell::new(None) }
     }
 
     /// Whether its backend is none any more.
@@ -101,8 +104,8 @@ impl Connection {
     pub(super) fn advance(&self, to: Phase) {
         if self.phase.get() < to {
             self.phase.set(to);
-            let wakers = std::mem::take(&mut *self.wakers.borrow_mut());
-            wakers.into_iter().for_each(Waker::wake);
+            let (first, others) = (self.waker.take(), self.others.take());
+            first.into_iter().chain(others).for_each(Waker::wake);
         }
     }
 
@@ -111,11 +114,22 @@ impl Connection {
         if self.phase.get() >= phase {
             return Poll::Ready(());
         }
-        let mut wakers = self.wakers.borrow_mut();
-        if !wakers.iter().any(|waker| waker.will_wake(cx.waker())) {
-            wakers.push(cx.waker().clone());
+        let mut first = self.waker.borrow_mut();
+        match &*first {
+            Some(waker) if waker.will_wake(cx.waker()) => {}
+            Some(_) => self.wait_too(cx.waker()),
+            None => *first = Some(cx.waker().clone()),
         }
         Poll::Pending
+    }
+}
+
+impl Connection {
+    fn wait_too(&self, waker: &Waker) {
+        let mut others = self.others.borrow_mut();
+        if !others.iter().any(|other| other.will_wake(waker)) {
+            others.push(waker.clone());
+        }
     }
 }
 

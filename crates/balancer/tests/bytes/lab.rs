@@ -12,6 +12,7 @@ use fairlead_api::source::Key;
 use fairlead_api::view::Protocol;
 use fairlead_balancer::backends::{Backend, Backends, Stage};
 use fairlead_balancer::engine::{Engine, ListenerKey, Options};
+use fairlead_balancer::log::Log;
 use fairlead_balancer::serving::Serving;
 use fairlead_balancer::spec::{Check, Choice, How, Kind, Listener, Path, ProxyVersion, Scheme, Sources, Speaks, Spec};
 use fairlead_balancer::tls::{ClientTls, ServerTls};
@@ -46,6 +47,7 @@ pub(crate) struct Wish {
     pub(crate) trusted: Vec<IpNet>,
     pub(crate) sources: Option<Vec<IpNet>>,
     pub(crate) check: Check,
+    pub(crate) log: Option<Log>,
     pub(crate) tls: Option<Arc<ServerTls>>,
     pub(crate) reencrypt: Option<Arc<ClientTls>>,
 }
@@ -63,6 +65,7 @@ impl Default for Wish {
             accept_proxy: false,
             trusted: Vec::new(),
             sources: None,
+            log: None,
             tls: None,
             reencrypt: None,
             check: Check {
@@ -149,7 +152,7 @@ impl Wish {
             backends: self.backends.clone(),
             tls: self.tls.clone(),
             reencrypt: self.reencrypt.clone(),
-            log: None,
+            log: self.log.clone(),
             sources: self.sources.clone().map(Arc::from),
             trusted: self.trusted.clone().into(),
         })
