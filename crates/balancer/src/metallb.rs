@@ -109,7 +109,11 @@ fn read(mirror: &Mirror) -> Found {
 }
 
 /// What the objects say together.
-fn combine(pools: &[Arc<IpAddressPool>], advertisements: &[Arc<L2Advertisement>], namespaces: &[Arc<Namespace>]) -> Found {
+fn combine(
+    pools: &[Arc<IpAddressPool>],
+    advertisements: &[Arc<L2Advertisement>],
+    namespaces: &[Arc<Namespace>],
+) -> Found {
     let mut found = Found::default();
     for object in pools {
         match pool(object, namespaces) {

@@ -68,7 +68,8 @@ impl Pool {
 
     /// Whether the Service may have its addresses, leaving the scheme aside.
     fn is_for(&self, wish: &Wish) -> bool {
-        let namespace = self.namespaces.is_empty() || self.namespaces.iter().any(|name| **name == *wish.service.namespace);
+        let namespace =
+            self.namespaces.is_empty() || self.namespaces.iter().any(|name| **name == *wish.service.namespace);
         let label = |key: &str| wish.labels.get(key).map(String::as_str);
         namespace && (self.selectors.is_empty() || self.selectors.iter().any(|selector| selector.matches(label)))
     }

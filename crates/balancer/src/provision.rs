@@ -56,7 +56,12 @@ pub struct Settings {
 }
 
 /// Gives addresses to Services until told to stop.
-pub async fn run(cluster: Cluster, settings: Settings, mut pools: watch::Receiver<Arc<[Pool]>>, stop: CancellationToken) {
+pub async fn run(
+    cluster: Cluster,
+    settings: Settings,
+    mut pools: watch::Receiver<Arc<[Pool]>>,
+    stop: CancellationToken,
+) {
     let cluster = cluster.managed_by("fairlead-balancer");
     let recorder = Recorder::new(&cluster, "fairlead-balancer", &settings.host);
     let mut controller = Controller {

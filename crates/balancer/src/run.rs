@@ -68,8 +68,7 @@ impl Settings {
 pub async fn run(cluster: Cluster, settings: Settings, stop: CancellationToken) {
     let (here, page) = (node::Here::default(), page::Page::new(&settings.node));
     let served = here.clone();
-    let released: Released =
-        Arc::new(move |key| !served.read().unwrap_or_else(PoisonError::into_inner).contains(key));
+    let released: Released = Arc::new(move |key| !served.read().unwrap_or_else(PoisonError::into_inner).contains(key));
     let shown = async {
         if let Some(address) = settings.page {
             page::serve(page.clone(), address, stop.clone()).await;

@@ -209,7 +209,8 @@ impl TryFrom<BucketEntry> for BucketValue {
 
 impl From<File> for Config {
     fn from(file: File) -> Config {
-        let plain = |ranges: Vec<Parsed<IpNet>>| -> Vec<IpNet> { ranges.into_iter().map(|Parsed(range)| range).collect() };
+        let plain =
+            |ranges: Vec<Parsed<IpNet>>| -> Vec<IpNet> { ranges.into_iter().map(|Parsed(range)| range).collect() };
         Config {
             pools: file.pools.into_iter().map(Pool::from).collect(),
             security_groups: file.security_groups.into_iter().map(|(name, ranges)| (name, plain(ranges))).collect(),

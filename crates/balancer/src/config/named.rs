@@ -42,7 +42,8 @@ impl Config {
 
     /// Certificates without which a listener cannot be served. One that is old is shown all the same.
     fn missing_certificates(&self, spec: &Spec, around: Around<'_>) -> Vec<Refusal> {
-        let mut names: Vec<&str> = spec.listeners.iter().filter_map(|one| Some(&*one.tls.as_ref()?.certificate)).collect();
+        let mut names: Vec<&str> =
+            spec.listeners.iter().filter_map(|one| Some(&*one.tls.as_ref()?.certificate)).collect();
         names.dedup();
         let certificates = self.certificates();
         let missing = names.into_iter().flat_map(|name| {
@@ -57,6 +58,10 @@ impl Config {
         let log = spec.access_log.as_ref().filter(|log| !self.buckets.contains_key(&log.bucket))?;
         let known: Vec<&str> = self.buckets.keys().map(String::as_str).collect();
         let known = if known.is_empty() { ", which has none".to_owned() } else { format!(": {}", known.join(", ")) };
-        Some(Refusal::new(names::ACCESS_LOG_BUCKET, &log.bucket, format!("want one of buckets in --balancer-config{known}")))
+        Some(Refusal::new(
+            names::ACCESS_LOG_BUCKET,
+            &log.bucket,
+            format!("want one of buckets in --balancer-config{known}"),
+        ))
     }
 }

@@ -42,7 +42,10 @@ fn a_pool_of_metallbs_is_a_pool() {
     });
     let pool = &found(&[full], &[]).pools[0];
     assert_eq!((pool.auto_assign, pool.avoid_buggy, pool.priority), (false, true, 50));
-    assert_eq!((pool.namespaces.as_slice(), pool.scheme), (&["default".to_owned(), "web".to_owned()][..], Scheme::Internal));
+    assert_eq!(
+        (pool.namespaces.as_slice(), pool.scheme),
+        (&["default".to_owned(), "web".to_owned()][..], Scheme::Internal)
+    );
     let matches = |app: &'static str| pool.selectors[0].matches(|key| (key == "app").then_some(app));
     assert_eq!((matches("bar"), matches("foo")), (true, false));
 }
@@ -50,15 +53,14 @@ fn a_pool_of_metallbs_is_a_pool() {
 #[test]
 fn selectors_that_select_no_namespace_do_not_mean_all() {
     let allocation = json!({"namespaceSelectors": [{"matchLabels": {"tier": "none"}}]});
-    let pool = json!({"metadata": {"name": "p"}, "spec": {"addresses": ["192.0.2.1"], "serviceAllocation": allocation}});
+    let pool =
+        json!({"metadata": {"name": "p"}, "spec": {"addresses": ["192.0.2.1"], "serviceAllocation": allocation}});
     assert!(!found(&[pool], &[]).pools[0].namespaces.is_empty());
 }
 
 #[test]
 fn an_advertisement_is_for_the_pools_it_means_and_the_nodes_it_selects() {
-    let pool = |name: &str, zone: &str| {
-        json!({"metadata": {"name": name, "labels": {"zone": zone}}, "spec": {"addresses": [format!("192.0.2.{}", name.len())]}})
-    };
+    let pool = |name: &str, zone: &str| json!({"metadata": {"name": name, "labels": {"zone": zone}}, "spec": {"addresses": [format!("192.0.2.{}", name.len())]}});
     let pools = [pool("a", "east"), pool("bb", "west"), pool("ccc", "east")];
     let check = |spec: Value, expected: &[&str]| {
         let found = found(&pools, &[json!({"metadata": {"name": "l2"}, "spec": spec})]);
@@ -70,7 +72,8 @@ fn an_advertisement_is_for_the_pools_it_means_and_the_nodes_it_selects() {
     let east = json!([{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["east"]}]}]);
     check(json!({"ipAddressPools": ["bb"], "ipAddressPoolSelectors": east}), &["a", "bb", "ccc"]);
     check(json!({"ipAddressPoolSelectors": east}), &["a", "ccc"]);
-    let nodes = json!([{"matchLabels": {"kubernetes.io/hostname": "n1"}}, {"matchLabels": {"kubernetes.io/hostname": "n2"}}]);
+    let nodes =
+        json!([{"matchLabels": {"kubernetes.io/hostname": "n1"}}, {"matchLabels": {"kubernetes.io/hostname": "n2"}}]);
     let one = check(json!({"nodeSelectors": nodes, "interfaces": ["eth1"]}), &["a", "bb", "ccc"]);
     let on = |name: &str| one.selects(&[("kubernetes.io/hostname".to_owned(), name.to_owned())].into());
     assert_eq!((on("n1"), on("n2"), on("n3")), (true, true, false));

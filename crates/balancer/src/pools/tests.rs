@@ -81,7 +81,8 @@ fn addresses_that_end_in_0_or_255_are_for_who_asks_or_who_lists_them_alone() {
 
 #[test]
 fn an_address_can_be_asked_for_by_field_and_annotations() {
-    for name in ["fairlead.dev/load-balancer-ips", "metallb.io/loadBalancerIPs", "metallb.universe.tf/loadBalancerIPs"] {
+    for name in ["fairlead.dev/load-balancer-ips", "metallb.io/loadBalancerIPs", "metallb.universe.tf/loadBalancerIPs"]
+    {
         let mut ledger = Ledger::new(vec![pool("p", "192.0.2.0/28")]);
         assert_eq!(ask(&mut ledger, "a", &annotated(name, "192.0.2.9")), "192.0.2.9", "{name}");
         refused(&ask(&mut ledger, "b", &annotated(name, "192.0.2.9")), "belongs to the Service default/a");
@@ -209,9 +210,7 @@ fn share(several: bool, first: &Value, second: &Value, expected: &str) {
 
 #[test]
 fn an_address_is_shared_by_key_with_other_ports() {
-    let key = |key: &str, port: u16| {
-        json!({"metadata": {"annotations": {"metallb.io/allow-shared-ip": key}}, "spec": {"ports": [{"port": port}]}})
-    };
+    let key = |key: &str, port: u16| json!({"metadata": {"annotations": {"metallb.io/allow-shared-ip": key}}, "spec": {"ports": [{"port": port}]}});
     let local = |mut more: Value, app: &str| {
         more["spec"]["externalTrafficPolicy"] = json!("Local");
         more["spec"]["selector"] = json!({"app": app});
@@ -233,9 +232,7 @@ fn an_address_is_shared_by_key_with_other_ports() {
 
 #[test]
 fn who_has_a_key_and_asks_for_no_address_gets_the_shared_one() {
-    let key = |port: u16| {
-        json!({"metadata": {"annotations": {"fairlead.dev/allow-shared-ip": "k"}}, "spec": {"ports": [{"port": port}]}})
-    };
+    let key = |port: u16| json!({"metadata": {"annotations": {"fairlead.dev/allow-shared-ip": "k"}}, "spec": {"ports": [{"port": port}]}});
     let mut ledger = Ledger::new(vec![pool("p", "192.0.2.0/28")]);
     assert_eq!(ask(&mut ledger, "x", &json!({})), "192.0.2.1");
     assert_eq!(ask(&mut ledger, "a", &key(80)), "192.0.2.2");

@@ -15,7 +15,8 @@ use crate::spec::Scheme;
 pub const ADDRESSES: [&str; 3] =
     ["fairlead.dev/load-balancer-ips", "metallb.io/loadBalancerIPs", "metallb.universe.tf/loadBalancerIPs"];
 /// Annotations with the pool a Service wants.
-pub const POOL: [&str; 3] = ["fairlead.dev/address-pool", "metallb.io/address-pool", "metallb.universe.tf/address-pool"];
+pub const POOL: [&str; 3] =
+    ["fairlead.dev/address-pool", "metallb.io/address-pool", "metallb.universe.tf/address-pool"];
 /// Annotations with a key: who has the same may have the same address.
 pub const SHARE: [&str; 3] =
     ["fairlead.dev/allow-shared-ip", "metallb.io/allow-shared-ip", "metallb.universe.tf/allow-shared-ip"];
@@ -119,7 +120,8 @@ fn addresses(service: &Service) -> Result<Option<(&'static str, Vec<IpAddr>)>, R
     let annotation = said(service, &ADDRESSES)?;
     let (what, text) = match (annotation, field) {
         (Some((what, _)), Some(_)) => {
-            let same = parsed(what, annotation.map_or("", |(_, text)| text))? == parsed(FIELD, field.unwrap_or_default())?;
+            let same =
+                parsed(what, annotation.map_or("", |(_, text)| text))? == parsed(FIELD, field.unwrap_or_default())?;
             if !same {
                 return Err(Refusal::Contradiction(what, FIELD));
             }
@@ -133,8 +135,7 @@ fn addresses(service: &Service) -> Result<Option<(&'static str, Vec<IpAddr>)>, R
 }
 
 fn parsed(what: &'static str, text: &str) -> Result<Vec<IpAddr>, Refusal> {
-    let read = |text: &str| {
-        ip::parse(text.trim()).ok_or_else(|| Refusal::Unreadable { what, value: text.trim().to_owned() })
-    };
+    let read =
+        |text: &str| ip::parse(text.trim()).ok_or_else(|| Refusal::Unreadable { what, value: text.trim().to_owned() });
     text.split(',').map(read).collect()
 }

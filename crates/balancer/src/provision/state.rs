@@ -261,7 +261,12 @@ impl State {
     }
 
     /// What a Service asks for and where it gets it, or what is wrong.
-    fn addresses(&mut self, key: &Arc<Key>, service: &Service, around: Around<'_>) -> Result<(Spec, Vec<IpAddr>), Vec<Note>> {
+    fn addresses(
+        &mut self,
+        key: &Arc<Key>,
+        service: &Service,
+        around: Around<'_>,
+    ) -> Result<(Spec, Vec<IpAddr>), Vec<Note>> {
         let spec = self.config.read(service, &self.options, around);
         let spec = spec.map_err(|all| all.iter().map(Note::refused).collect::<Vec<_>>())?;
         let wish = Wish::read(key.clone(), service, spec.scheme);
@@ -280,7 +285,8 @@ impl State {
 
     /// A Service that is refused keeps what it has: nobody else gets it.
     fn hold(&mut self, key: &Arc<Key>, service: &Service) {
-        let has: Vec<IpAddr> = service.status.load_balancer.ingress.iter().filter_map(|one| ip::parse(&one.ip)).collect();
+        let has: Vec<IpAddr> =
+            service.status.load_balancer.ingress.iter().filter_map(|one| ip::parse(&one.ip)).collect();
         let Some(pool) = has.first().and_then(|ip| self.ledger.pool_of(*ip)) else { return };
         if !self.ledger.addresses(key).is_empty() {
             return;

@@ -92,7 +92,8 @@ fn kept(task: Option<&Task>) -> String {
         Some(Kept::Same) => "same".to_owned(),
         Some(Kept::Gone) => "gone".to_owned(),
         Some(Kept::At(all)) => {
-            let one = |one: &fairlead_api::view::Ingress| format!("{}/{}", one.ip, one.ip_mode.as_deref().unwrap_or("-"));
+            let one =
+                |one: &fairlead_api::view::Ingress| format!("{}/{}", one.ip, one.ip_mode.as_deref().unwrap_or("-"));
             all.iter().map(one).collect::<Vec<_>>().join(",")
         }
     }
@@ -112,13 +113,18 @@ fn a_service_gets_an_address_and_is_told_so() {
     assert_eq!(kept(world.one("web", &given("192.0.2.1")).as_ref()), "same");
     let only_status = with(given("192.0.2.1"), &json!({"metadata": {"finalizers": []}}));
     let task = world.one("web", &only_status);
-    assert_eq!((kept(task.as_ref()).as_str(), reasons(task.as_ref()).len()), ("192.0.2.1/VIP", 0), "the finalizer is missing");
+    assert_eq!(
+        (kept(task.as_ref()).as_str(), reasons(task.as_ref()).len()),
+        ("192.0.2.1/VIP", 0),
+        "the finalizer is missing"
+    );
 }
 
 #[test]
 fn what_is_proxied_says_so_in_its_mode() {
     let mut world = World::new("192.0.2.0/28");
-    let proxy = json!({"metadata": {"annotations": {"service.beta.kubernetes.io/aws-load-balancer-proxy-protocol": "*"}}});
+    let proxy =
+        json!({"metadata": {"annotations": {"service.beta.kubernetes.io/aws-load-balancer-proxy-protocol": "*"}}});
     assert_eq!(kept(world.one("web", &proxy).as_ref()), "192.0.2.1/Proxy");
     assert_eq!(kept(world.one("web", &with(given("192.0.2.1"), &proxy)).as_ref()), "192.0.2.1/Proxy");
 }
@@ -191,7 +197,11 @@ fn a_refusal_is_told_once_and_the_service_keeps_what_it_has() {
     assert!(message.contains("idle-timeout: \"soon\" is not accepted: "), "{message}");
     assert!(world.one("web", &bad("soon")).unwrap().before.is_empty(), "told already");
     assert_eq!(world.one("web", &bad("later")).unwrap().before.len(), 1, "another mistake");
-    assert_eq!(kept(world.one("other", &json!({"spec": {"loadBalancerIP": "192.0.2.5"}})).as_ref()), "same", "still taken");
+    assert_eq!(
+        kept(world.one("other", &json!({"spec": {"loadBalancerIP": "192.0.2.5"}})).as_ref()),
+        "same",
+        "still taken"
+    );
     assert_eq!(reasons(world.one("web", &given("192.0.2.5")).as_ref()), Vec::<&str>::new());
     assert_eq!(world.one("web", &bad("later")).unwrap().before.len(), 1, "broken again");
 }
@@ -233,7 +243,8 @@ fn a_node_that_comes_with_an_address_takes_it() {
     let mut world = World::new("192.0.2.1-192.0.2.2");
     world.one("web", &given("192.0.2.1"));
     let node: Node =
-        serde_json::from_value(json!({"status": {"addresses": [{"type": "InternalIP", "address": "192.0.2.1"}]}})).unwrap();
+        serde_json::from_value(json!({"status": {"addresses": [{"type": "InternalIP", "address": "192.0.2.1"}]}}))
+            .unwrap();
     let concerned = world.state.put_node("n1", Some(&node));
     assert_eq!(concerned.len(), 1);
     assert_eq!(kept(world.decide(&concerned[0]).as_ref()), "192.0.2.2/VIP");
@@ -265,7 +276,10 @@ fn names_of_certificates_and_buckets_must_be_known() {
         let said = task.before.iter().map(|note| note.message.as_str()).collect::<String>();
         assert!(said.contains(expected), "{pairs:?}: {said}");
     };
-    check(&[("ssl-cert", "arn:aws:acm:us-east-1:123456789012:certificate/1")], "neither in the configuration nor a Secret");
+    check(
+        &[("ssl-cert", "arn:aws:acm:us-east-1:123456789012:certificate/1")],
+        "neither in the configuration nor a Secret",
+    );
     check(&[("ssl-cert", "web-tls")], "ssl-cert: \"web-tls\" is not accepted: it is neither");
     let log = [("access-log-enabled", "true"), ("access-log-s3-bucket-name", "logs")];
     check(&log, "want one of buckets in --balancer-config, which has none");

@@ -257,5 +257,8 @@ fn same(one: &Serving, other: &Serving) -> bool {
         (Some(one), Some(other)) => Arc::ptr_eq(one, other),
         (one, other) => one.is_none() && other.is_none(),
     };
-    one.spec == other.spec && one.listener == other.listener && one.addresses == other.addresses && tls(&one.tls, &other.tls)
+    one.spec == other.spec
+        && one.listener == other.listener
+        && one.addresses == other.addresses
+        && tls(&one.tls, &other.tls)
 }

@@ -49,7 +49,9 @@ fn at(planner: &Planner, listener: &Listener, ip: IpAddr) -> Vec<Backend> {
     // What is on its way out, or gets nothing new, keeps the connections it has.
     let leaving = |endpoint: &&Endpoint| {
         let stays = endpoint.serving && (endpoint.terminating || endpoint.weight == 0);
-        stays && (endpoint.local || !local) && !chosen.iter().any(|one| (one.ip, one.port) == (endpoint.ip, endpoint.port))
+        stays
+            && (endpoint.local || !local)
+            && !chosen.iter().any(|one| (one.ip, one.port) == (endpoint.ip, endpoint.port))
     };
     let others = planner.plan().backends(&frontend.port).iter().filter(leaving);
     chosen.iter().chain(others).map(|endpoint| backend(planner, &frontend.port.service, endpoint)).collect()

@@ -92,9 +92,8 @@ impl Balancers {
 
     fn saw_services(&mut self, seen: Vec<Seen<Service>>, secrets: &Mirror) {
         for (key, service) in seen {
-            let wanted = |service: &Arc<Service>| {
-                self.ours.wants(service) && service.metadata.deletion_timestamp.is_none()
-            };
+            let wanted =
+                |service: &Arc<Service>| self.ours.wants(service) && service.metadata.deletion_timestamp.is_none();
             match service.filter(wanted) {
                 Some(service) => self.put(Arc::new(key), service, secrets),
                 None => self.remove(&key),

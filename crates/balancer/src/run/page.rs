@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use ::http::StatusCode;
 use fairlead_api::source::Key;
 use fairlead_api::view::Protocol;
 use fairlead_monitor::http;
 use fairlead_plan::Planner;
-use ::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
