@@ -66,7 +66,7 @@ pub async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
     let forwarded = Forwarded::new(&ends, tls.is_some());
     let connection = Connection { ends, forwarded, tls, current, context };
     if connection.tls.as_ref().is_some_and(|tls| tls.alpn == Some("h2")) {
-        return h2::serve(stream, connection, shared).await;
+        return Box::pin(h2::serve(stream, connection, shared)).await;
     }
     let mut session = h1::Session::new(stream, connection, shared);
     match session.opening().await {

@@ -42,6 +42,8 @@ pub(super) fn begin(local: &Rc<Local>, stream: TcpStream, peer: SocketAddr, at: 
     if !wrapped && listener.speaks == Speaks::Bytes {
         // The usual case has a task of its own, which is much smaller than the one for all cases.
         spawn_local(carry(stream, ends, serving, opened));
+    } else if !fronted && serving.tls.is_none() && listener.speaks != Speaks::Bytes {
+        spawn_local(web(stream, ends, opened));
     } else {
         spawn_local(open(stream, ends, serving, opened, fronted));
     }
@@ -49,6 +51,11 @@ pub(super) fn begin(local: &Rc<Local>, stream: TcpStream, peer: SocketAddr, at: 
 
 async fn carry(stream: TcpStream, ends: Ends, serving: Arc<Serving>, opened: Opened) {
     tcp::serve(stream, ends, serving, opened.context.clone()).await;
+}
+
+async fn web(stream: TcpStream, ends: Ends, opened: Opened) {
+    let context = opened.context.clone();
+    until_over(crate::http::serve(stream, ends, None, context.current().clone(), context), &opened).await;
 }
 
 async fn open(stream: TcpStream, ends: Ends, serving: Arc<Serving>, opened: Opened, fronted: bool) {
@@ -74,12 +81,12 @@ async fn open(stream: TcpStream, ends: Ends, serving: Arc<Serving>, opened: Open
         (Client::Plain(stream), _) => {
             drop(serving);
             let served = crate::http::serve(stream, ends, None, context.current().clone(), context.clone());
-            until_over(served, &opened).await;
+            until_over(Box::pin(served), &opened).await;
         }
         (Client::Secured(stream, tls), _) => {
             drop(serving);
             let served = crate::http::serve(*stream, ends, Some(tls), context.current().clone(), context.clone());
-            until_over(served, &opened).await;
+            until_over(Box::pin(served), &opened).await;
         }
     }
 }

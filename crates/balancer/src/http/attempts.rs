@@ -84,7 +84,7 @@ impl Attempts {
                 return Ok((chosen, Backend::reused(stream)));
             }
             let most = connection.context.thread().options().connect;
-            match dial::connect(to, tls, &greeting, most).await {
+            match Box::pin(dial::connect(to, tls, &greeting, most)).await {
                 Ok(stream) => return Ok((chosen, Backend::new(stream, !greeting.is_empty()))),
                 Err(refusal) => self.unreachable(&chosen, connection, refusal)?,
             }

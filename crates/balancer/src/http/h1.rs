@@ -93,7 +93,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
         if self.connection.tls.is_some() || !self.wait().await {
             return Opening::Other;
         }
-        self.watch.start(HEAD.min(self.idle));
+        let mut begun = false;
         loop {
             let bytes = self.inlet.bytes();
             let length = bytes.len().min(PREFACE.len());
@@ -101,6 +101,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
                 false => return Opening::Other,
                 true if length == PREFACE.len() => return Opening::Http2,
                 true => {}
+            }
+            if !begun {
+                begun = true;
+                self.watch.start(HEAD.min(self.idle));
             }
             if !matches!(self.more().await, Ok(Ok(1..))) {
                 return Opening::Other;
@@ -126,13 +130,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
     }
 
     /// Serves it to its end.
-    pub(super) async fn run(mut self) {
+    pub(super) async fn run(&mut self) {
         loop {
             match self.turn().await {
                 Next::Request => {}
                 Next::Close if self.connection.tls.is_none() => return,
-                Next::Close => return self.part(false).await,
-                Next::Part => return self.part(true).await,
+                Next::Close => return Box::pin(self.part(false)).await,
+                Next::Part => return Box::pin(self.part(true)).await,
                 Next::Abort => return,
             }
         }
@@ -159,7 +163,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
             Ok(None) => Next::Abort,
             Err(refusal) => {
                 let record = note.map(|note| Record::new(&self.connection, note));
-                self.refuse(refusal, None, record, &serving).await;
+                Box::pin(self.refuse(refusal, None, record, &serving)).await;
                 Next::Part
             }
         }
@@ -253,8 +257,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
 
     /// Ends a connection so that the client gets what was sent to it: bytes of it that nobody reads would make the kernel reset
     /// the connection, and take the answer with it.
-    async fn part(mut self, listening: bool) {
-        let Session { stream, inlet, watch, shared, .. } = &mut self;
+    async fn part(&mut self, listening: bool) {
+        let Session { stream, inlet, watch, shared, .. } = self;
         inlet.release(&shared.buffers);
         let mut dropped = 0;
         let mut shut = false;

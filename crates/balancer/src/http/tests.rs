@@ -109,3 +109,14 @@ proptest! {
         }
     }
 }
+
+/// What a task of this kind of future takes.
+fn size<A, B, C, D, E, F: Future>(_: impl Fn(A, B, C, D, E) -> F) -> usize {
+    size_of::<F>()
+}
+
+#[test]
+fn the_task_of_a_connection_is_small() {
+    let plain = size(super::serve::<tokio::net::TcpStream>);
+    assert!(plain <= 3 << 10, "{plain} bytes");
+}

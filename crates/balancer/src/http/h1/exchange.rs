@@ -75,7 +75,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
                 Err(None) => return Next::Abort,
             }
         };
-        if self.refuse(refusal, Some(&request), record, &serving).await { Next::Request } else { Next::Part }
+        if Box::pin(self.refuse(refusal, Some(&request), record, &serving)).await { Next::Request } else { Next::Part }
     }
 
     /// Sends a request and waits for the head of its answer, which is written to `out`.
@@ -110,7 +110,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
             }
             if !request.old {
                 out.extend_from_slice(b"\r\n");
-                self.say(out).await?;
+                Box::pin(self.say(out)).await?;
             }
             out.clear();
         }
@@ -121,7 +121,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
         let Answer { request, response, serving, chosen, record } = answer;
         self.connection.context.counters().answered(response.status);
         if response.tunnel {
-            return self.tunnel(response, backend, out, record, &serving).await;
+            return Box::pin(self.tunnel(response, backend, out, record, &serving)).await;
         }
         let bounded = response.body != Framing::End && !(request.old && response.body == Framing::Chunked);
         // A backend that answers before it has all of a request, and goes on, will take the rest.
