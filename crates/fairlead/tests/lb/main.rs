@@ -1,4 +1,5 @@
 //! Services of type LoadBalancer as users have them: `fairlead up --pool` on a machine with a LAN, clients and backends.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod elsewhere;
 mod lab;
