@@ -195,9 +195,12 @@ impl<'a> Trip<'a> {
         self.deadline.put_off(idle);
         self.context.counters().received.add(moved.up);
         self.context.counters().sent.add(moved.down);
-        for (first, moved) in self.first.iter_mut().zip([moved.up, moved.down]) {
-            if moved > 0 && first.is_none() {
-                *first = Some(Instant::now());
+        // Only the log asks when, and the clock takes its time.
+        if self.serving.log.is_some() {
+            for (first, moved) in self.first.iter_mut().zip([moved.up, moved.down]) {
+                if moved > 0 && first.is_none() {
+                    *first = Some(Instant::now());
+                }
             }
         }
         self.moved.up += moved.up;

@@ -27,8 +27,8 @@ pub(super) struct Dialled {
     pub(super) chosen: Chosen,
 }
 
-/// Connects to the next backend of a client that accepts before the deadline, which is put off for each. `tried` has those
-/// that did not, before and afterwards.
+/// Connects to the next backend of a client that accepts before the deadline, which is put off for each but the first. `tried`
+/// has those that did not, before and afterwards.
 pub(super) async fn dial(
     serving: &Serving,
     client: SocketAddr,
@@ -38,7 +38,9 @@ pub(super) async fn dial(
 ) -> Option<Dialled> {
     while tried.len() < TRIES {
         let Some(chosen) = serving.backends.choose(serving.spec.choice, client, tried) else { break };
-        deadline.put_off(context.thread().options().connect);
+        if !tried.is_empty() {
+            deadline.put_off(context.thread().options().connect);
+        }
         match reach(chosen.address(), deadline, context).await {
             Ok(stream) => {
                 chosen.succeeded();
