@@ -139,8 +139,10 @@ pub fn cleanup() -> Result<Vec<String>, Error> {
     let mut removed = Vec::new();
     for table in tables().into_iter().filter(|table| there.iter().any(|listed| is(&listed.value, table))) {
         batch.delete_table(&table);
-        removed
-            .push(format!("table {} {NAME} of nftables", if table.family == nft::Family::Arp { "arp" } else { "inet" }));
+        removed.push(format!(
+            "table {} {NAME} of nftables",
+            if table.family == nft::Family::Arp { "arp" } else { "inet" }
+        ));
     }
     connection.commit(batch, None)?;
     Ok(removed)
