@@ -38,7 +38,8 @@ pub(super) async fn run(streams: &Streams, request: Head<RecvStream>, respond: S
         stream.record = Some(Record::new(&streams.connection, note));
     }
     let outcome = match stream.serving.listener.speaks {
-        Speaks::H2c => stream.exchange_h2(body).await,
+        // A task is as large as the largest thing it may do, and is moved when it is made.
+        Speaks::H2c => Box::pin(stream.exchange_h2(body)).await,
         _ => stream.exchange_h1(body).await,
     };
     match outcome {

@@ -2,9 +2,8 @@
 
 use std::task::{Context as Task, Poll, ready};
 
-use ::h2::{Reason, RecvStream, SendStream};
+use ::h2::{Reason, RecvStream};
 use ::http::Response as Answer;
-use bytes::Bytes;
 
 use super::receive::Receive;
 use super::send::Send;
@@ -38,8 +37,11 @@ impl Stream<'_> {
             match self.answer(&mut backend, &request, &mut upload, &shared.buffers).await {
                 Ok((response, answer, sent)) => {
                     chosen.succeeded();
-                    let upload = (upload, sent);
-                    return self.deliver((response, answer), (chosen, backend), upload, &shared.buffers).await;
+                    let delivered =
+                        self.deliver((&response, answer), &mut backend, (&mut upload, sent), &shared.buffers);
+                    let delivered = delivered.await;
+                    shared.buffers.give_head(upload.into_head());
+                    return self.finish(delivered, &response, chosen, backend);
                 }
                 Err(failure) => {
                     backend.inlet.release(&shared.buffers);
@@ -88,69 +90,67 @@ impl Stream<'_> {
         }
     }
 
-    /// Passes an answer back.
+    /// Passes an answer back; whether all of the request was sent by then.
     async fn deliver(
         &mut self,
-        (response, answer): (Response, Answer<()>),
-        (chosen, mut backend): (Chosen, Backend),
-        (mut upload, mut sent): (Receive, bool),
+        (response, answer): (&Response, Answer<()>),
+        backend: &mut Backend,
+        (upload, mut sent): (&mut Receive, bool),
         buffers: &Buffers,
-    ) -> Result<(), Option<Refusal>> {
+    ) -> Result<bool, Broken> {
         self.streams.connection.context.counters().answered(response.status);
         let empty = response.body == Framing::Empty;
-        let mut to = self.respond.send_response(answer, empty).map_err(|_| None)?;
+        let mut to = self.respond.send_response(answer, empty).map_err(|_| Broken::To)?;
         let (idle, mut download) = (self.idle(), Send::new(response.body));
-        let delivered = match empty {
-            true => Ok(()),
-            false => {
-                let carried = self.watch.limit(idle, |task, watch| {
-                    let before = (upload.moved, download.moved);
-                    if !sent {
-                        // The end of a request that is already answered is nobody's trouble.
-                        sent = poll_upload(task, &mut upload, &mut backend).unwrap_or(false);
-                    }
-                    let polled = download.poll(task, (&mut backend.inlet, &mut backend.stream), &mut to, buffers);
-                    if before != (upload.moved, download.moved) {
-                        watch.start(idle);
-                    }
-                    if polled.is_pending() && to.poll_reset(task).is_ready() {
-                        return Poll::Ready(Err(Broken::To));
-                    }
-                    polled
-                });
-                carried.await.unwrap_or(Err(Broken::To))
+        let carried = self.watch.limit(idle, |task, watch| {
+            let before = (upload.moved, download.moved);
+            if !sent {
+                // The end of a request that is already answered is nobody's trouble.
+                sent = poll_upload(task, upload, backend).unwrap_or(false);
             }
-        };
+            if empty {
+                return Poll::Ready(Ok(()));
+            }
+            let polled = download.poll(task, (&mut backend.inlet, &mut backend.stream), &mut to, buffers);
+            if before != (upload.moved, download.moved) {
+                watch.start(idle);
+            }
+            if polled.is_pending() && to.poll_reset(task).is_ready() {
+                return Poll::Ready(Err(Broken::To));
+            }
+            polled
+        });
+        let carried = carried.await.unwrap_or(Err(Broken::To));
+        if matches!(carried, Err(Broken::From | Broken::Malformed)) {
+            to.send_reset(Reason::INTERNAL_ERROR);
+        }
         let moved = (upload.moved, download.moved);
-        buffers.give_head(upload.into_head());
         self.record.take().into_iter().for_each(|record| record.done(moved, &self.serving));
-        self.finish(delivered, &response, (chosen, backend), (sent, to), buffers)
+        carried.map(|()| sent)
     }
 
-    /// Keeps the backend's connection if it can be used again, and ends the stream as its answer ended.
+    /// Keeps the backend's connection if it can be used again.
     fn finish(
-        &mut self,
-        delivered: Result<(), Broken>,
+        &self,
+        delivered: Result<bool, Broken>,
         response: &Response,
-        (chosen, mut backend): (Chosen, Backend),
-        (sent, mut to): (bool, SendStream<Bytes>),
-        buffers: &Buffers,
+        chosen: Chosen,
+        mut backend: Backend,
     ) -> Result<(), Option<Refusal>> {
-        if delivered.is_ok() && sent && response.keep && !backend.bound && backend.inlet.is_empty() {
-            let tls = self.serving.reencrypt.clone();
-            self.streams.shared.pool.put(chosen.address(), tls, backend.stream);
-        } else {
-            backend.inlet.release(buffers);
+        let shared = &self.streams.shared;
+        if delivered == Ok(true) && response.keep && !backend.bound && backend.inlet.is_empty() {
+            shared.pool.put(chosen.address(), self.serving.reencrypt.clone(), backend.stream);
+            return Ok(());
         }
+        backend.inlet.release(&shared.buffers);
         match delivered {
-            Ok(()) => {}
-            Err(Broken::To) => return Err(None),
+            Ok(_) => Ok(()),
+            Err(Broken::To) => Err(None),
             Err(_) => {
                 chosen.failed();
-                to.send_reset(Reason::INTERNAL_ERROR);
+                Ok(())
             }
         }
-        Ok(())
     }
 }
 
