@@ -52,7 +52,9 @@ fn send(mut stream: &TcpStream, seed: u64, size: u64) {
 fn receive(mut stream: &TcpStream, seed: u64, size: u64, pace: Option<Duration>) {
     let (mut buffer, mut kept, mut at) = (vec![0; 100_000], Vec::new(), 0);
     loop {
-        pace.map(thread::sleep);
+        if let Some(pace) = pace {
+            thread::sleep(pace);
+        }
         let read = stream.read(&mut buffer).unwrap();
         if read == 0 {
             break;
