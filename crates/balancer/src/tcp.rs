@@ -3,7 +3,7 @@
 //! ```text
 //! client --> dial (choose, connect, next one if that fails) --> PROXY header --> carry both ways --> a line in the access log
 //! ```
-//! Without TLS on either side bytes need not come into this process: see [`splice`]. With it they are copied: see [`copy`].
+//! Without TLS on either side bytes need not come into this process: see `splice`. With it they are copied: see `copy`.
 
 mod copy;
 pub mod dial;
