@@ -62,7 +62,15 @@ pub(super) struct Streams {
 }
 
 /// Counts a stream as long as it lives.
-struct Active(Rc<Streams>);
+pub(super) struct Active(Rc<Streams>);
+
+impl std::ops::Deref for Active {
+    type Target = Streams;
+
+    fn deref(&self) -> &Streams {
+        &self.0
+    }
+}
 
 impl Drop for Active {
     fn drop(&mut self) {
@@ -155,8 +163,7 @@ where
 fn begin(streams: &Rc<Streams>, request: Head<RecvStream>, respond: SendResponse<Bytes>) {
     streams.accepted.set(streams.accepted.get() + 1);
     streams.active.set(streams.active.get() + 1);
-    let active = Active(streams.clone());
-    spawn_local(async move { stream::run(&active.0, request, respond).await });
+    spawn_local(stream::run(Active(streams.clone()), request, respond));
 }
 
 impl Streams {

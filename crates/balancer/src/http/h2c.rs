@@ -207,8 +207,8 @@ impl Waiting {
         match ready!(Pin::new(&mut self.response).poll(task)) {
             Ok(answer) => Poll::Ready(Ok(answer)),
             Err(error) => {
-                self.refused =
-                    error.reason() == Some(Reason::REFUSED_STREAM) || (error.is_go_away() && error.is_remote());
+                // A connection that ends as a whole says nothing of what was begun on it.
+                self.refused = error.is_reset() && error.reason() == Some(Reason::REFUSED_STREAM);
                 if !error.is_reset() {
                     self.state.closed.set(true);
                 }

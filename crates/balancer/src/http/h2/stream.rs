@@ -8,7 +8,7 @@ use ::h2::server::SendResponse;
 use ::http::{Request as Head, Response as Answer, StatusCode, header, request};
 use bytes::Bytes;
 
-use super::Streams;
+use super::Active;
 use crate::http::downgrade;
 use crate::http::record::Record;
 use crate::http::refusal::Refusal;
@@ -18,8 +18,8 @@ use crate::serving::Serving;
 use crate::spec::Speaks;
 
 /// A request that is being served.
-pub(super) struct Stream<'a> {
-    pub(super) streams: &'a Streams,
+pub(super) struct Stream {
+    pub(super) streams: Active,
     pub(super) parts: request::Parts,
     pub(super) respond: SendResponse<Bytes>,
     pub(super) serving: Arc<Serving>,
@@ -27,29 +27,34 @@ pub(super) struct Stream<'a> {
     pub(super) watch: Watch,
 }
 
-/// Serves one request to its end.
-pub(super) async fn run(streams: &Streams, request: Head<RecvStream>, respond: SendResponse<Bytes>) {
+/// Serves one request to its end. What it needs is taken apart before there is a task: a task is moved when it is made.
+pub(super) fn run(
+    streams: Active,
+    request: Head<RecvStream>,
+    respond: SendResponse<Bytes>,
+) -> impl Future<Output = ()> + 'static {
     let serving = streams.connection.current.get();
     let (parts, body) = request.into_parts();
     let watch = Watch::new(serving.spec.idle);
     let mut stream = Stream { streams, parts, respond, serving, record: None, watch };
     if stream.serving.log.is_some() {
         let note = downgrade::note(&stream.parts, &stream.asking());
-        stream.record = Some(Record::new(&streams.connection, note));
+        stream.record = Some(Record::new(&stream.streams.connection, note));
     }
-    let outcome = match stream.serving.listener.speaks {
-        // A task is as large as the largest thing it may do, and is moved when it is made.
-        Speaks::H2c => Box::pin(stream.exchange_h2(body)).await,
-        _ => stream.exchange_h1(body).await,
-    };
-    match outcome {
-        Ok(()) => {}
-        Err(Some(refusal)) => stream.refuse(refusal),
-        Err(None) => streams.taken_back.set(streams.taken_back.get() + 1),
+    async move {
+        let outcome = match stream.serving.listener.speaks {
+            Speaks::H2c => Box::pin(stream.exchange_h2(body)).await,
+            _ => stream.exchange_h1(body).await,
+        };
+        match outcome {
+            Ok(()) => {}
+            Err(Some(refusal)) => stream.refuse(refusal),
+            Err(None) => stream.streams.taken_back.set(stream.streams.taken_back.get() + 1),
+        }
     }
 }
 
-impl Stream<'_> {
+impl Stream {
     pub(super) fn asking(&self) -> Asking<'_> {
         let Stream { streams, serving, .. } = self;
         let forwarded = &streams.connection.forwarded;

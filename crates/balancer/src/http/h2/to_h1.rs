@@ -19,7 +19,7 @@ use crate::http::refusal::Refusal;
 use crate::http::request::Request;
 use crate::http::response::Response;
 
-impl Stream<'_> {
+impl Stream {
     /// To a backend that speaks HTTP/1.
     pub(super) async fn exchange_h1(&mut self, body: RecvStream) -> Result<(), Option<Refusal>> {
         let shared = self.streams.shared.clone();

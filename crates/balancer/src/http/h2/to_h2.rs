@@ -15,7 +15,7 @@ use crate::http::h2c::Sending;
 use crate::http::pump::Broken;
 use crate::http::refusal::Refusal;
 
-impl Stream<'_> {
+impl Stream {
     /// To a backend that speaks HTTP/2.
     pub(super) async fn exchange_h2(&mut self, body: RecvStream) -> Result<(), Option<Refusal>> {
         let (head, request) = downgrade::to_h2(&self.parts, body.is_end_stream(), &self.asking())?;
