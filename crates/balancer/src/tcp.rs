@@ -193,8 +193,7 @@ impl<'a> Trip<'a> {
 
     fn count(&mut self, moved: Moved, idle: Duration) {
         self.deadline.put_off(idle);
-        self.context.counters().received.add(moved.up);
-        self.context.counters().sent.add(moved.down);
+        self.context.counters().carried((moved.up, moved.down));
         // Only the log asks when, and the clock takes its time.
         if self.serving.log.is_some() {
             for (first, moved) in self.first.iter_mut().zip([moved.up, moved.down]) {

@@ -97,4 +97,10 @@ impl Counters {
         };
         counter.add(1);
     }
+
+    /// So many bytes were carried from a client and to it.
+    pub fn carried(&self, (received, sent): (u64, u64)) {
+        self.received.add(received);
+        self.sent.add(sent);
+    }
 }

@@ -29,6 +29,8 @@ pub enum Need {
     Choice,
     /// Only the endpoints of a zone.
     Zone,
+    /// Groups beside ranges of the Service: the node proxy knows the ranges alone, and would drop members of the groups.
+    Sources,
 }
 
 impl fmt::Display for Need {
@@ -45,6 +47,7 @@ impl fmt::Display for Need {
             Need::Check => "the health check",
             Need::Choice => "the choice of backends",
             Need::Zone => "the limit to a zone",
+            Need::Sources => "groups beside source ranges",
         })
     }
 }

@@ -36,7 +36,7 @@ pub fn read(service: &Service, options: &Options) -> Result<Spec, Vec<Refusal>> 
     let sources = sources(service, &asked, options, &mut refusals);
     let check = check(service, &asked, &mut refusals);
     let access_log = access_log(service, &asked, &mut refusals);
-    let needs = needs(&asked, &listeners);
+    let needs = needs(service, &asked, &listeners);
     protocols(service, options, &needs, &mut refusals);
     if !refusals.is_empty() {
         return Err(refusals);
@@ -200,9 +200,10 @@ fn access_log(service: &Service, asked: &Asked, refusals: &mut Vec<Refusal>) -> 
 
 /// What the kernel cannot do. What the kernel's path does by itself, such as going on with the connections of an endpoint that
 /// leaves, is no need.
-fn needs(asked: &Asked, listeners: &[Listener]) -> Vec<Need> {
+fn needs(service: &Service, asked: &Asked, listeners: &[Listener]) -> Vec<Need> {
     let any = |what: fn(&Listener) -> bool| listeners.iter().any(what);
     let check = asked.healthy.is_some() || asked.unhealthy.is_some() || asked.interval.is_some();
+    let groups = asked.groups.is_some() || asked.extra_groups.is_some();
     let check = check || asked.timeout.is_some() || asked.check.is_some() || asked.check_port.is_some();
     let all = [
         (Need::Tls, any(|listener| listener.tls.is_some())),
@@ -216,6 +217,7 @@ fn needs(asked: &Asked, listeners: &[Listener]) -> Vec<Need> {
         (Need::Check, check || asked.check_path.is_some()),
         (Need::Choice, asked.choice.is_some()),
         (Need::Zone, asked.cross_zone == Some(false)),
+        (Need::Sources, groups && !service.spec.load_balancer_source_ranges.is_empty()),
     ];
     all.into_iter().filter_map(|(need, is)| is.then_some(need)).collect()
 }

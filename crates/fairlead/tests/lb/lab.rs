@@ -168,6 +168,12 @@ impl Lab {
         serde_json::from_str(&text).unwrap_or_default()
     }
 
+    /// What the API says to a new Service.
+    #[track_caller]
+    pub(crate) fn post(&self, service: &Value) -> (u16, String) {
+        self.try_api("POST", SERVICES, &service.to_string()).unwrap_or_else(|| panic!("no answer:\n{}", self.log()))
+    }
+
     /// Makes a Service of type LoadBalancer without a selector, with a port 80 and some fields replaced.
     #[track_caller]
     pub(crate) fn create(&self, name: &str, more: &Value) -> Value {

@@ -15,6 +15,26 @@ fn without_a_pool_every_service_is_told_how_to_make_one() {
 }
 
 #[test]
+fn row_138_a_protocol_that_cannot_be_carried_is_refused_at_creation() {
+    let test = "row_138_a_protocol_that_cannot_be_carried_is_refused_at_creation";
+    let Some(lab) = lab(test, &["--pool", "192.0.2.0/28"]) else { return };
+    let sctp = |class: serde_json::Value| {
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"generateName": "sctp-"}, "spec":
+            {"type": "LoadBalancer", "loadBalancerClass": class, "ports": [{"port": 7, "protocol": "SCTP"}]}})
+    };
+    let (status, text) = lab.post(&sctp(json!(null)));
+    if fairlead_balancer::sctp::is_there() {
+        assert_eq!(status, 201, "{text}");
+    } else {
+        assert_eq!(status, 403, "{text}");
+        assert!(text.contains("cannot carry SCTP"), "{text}");
+    }
+    // Somebody else's may carry it.
+    let (status, text) = lab.post(&sctp(json!("example.com/other")));
+    assert_eq!(status, 201, "{text}");
+}
+
+#[test]
 fn every_refusal_is_told_with_what_is_accepted() {
     let Some(lab) = lab("every_refusal_is_told_with_what_is_accepted", &["--pool", "192.0.2.1-192.0.2.2"]) else {
         return;

@@ -136,7 +136,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
         });
         let carried = carried.await.unwrap_or(Err(Broken::To));
         let whole = empty || upload.ended();
-        record.into_iter().for_each(|record| record.done((upload.moved, download.moved), serving));
+        let moved = (upload.moved, download.moved);
+        self.connection.context.counters().carried(moved);
+        record.into_iter().for_each(|record| record.done(moved, serving));
         self.shared.buffers.give_head(download.into_head());
         Ok(match (carried, keep, whole) {
             (Err(_), ..) => Next::Abort,

@@ -130,8 +130,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
         finish(&mut out, keep, request.old);
         let mut download = Pump::new(out, response.body, request.old);
         let delivered = self.carry(&mut backend, &mut upload, &mut download, keep).await;
+        let moved = (upload.moved(), download.moved);
+        self.connection.context.counters().carried(moved);
         if let Some(record) = record {
-            record.done((upload.moved(), download.moved), &serving);
+            record.done(moved, &serving);
         }
         let whole = matches!(upload, Upload::Done(_));
         let buffers = &self.shared.buffers;
@@ -198,6 +200,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
         if self.say(&out).await.is_ok() {
             let ends = (&mut self.stream, &mut self.inlet);
             let moved = tunnel::run(ends, &mut backend, &mut self.watch, self.idle, &self.shared.buffers).await;
+            self.connection.context.counters().carried(moved);
             record.into_iter().for_each(|record| record.done(moved, serving));
         }
         Next::Abort

@@ -125,6 +125,7 @@ impl Stream {
             to.send_reset(Reason::INTERNAL_ERROR);
         }
         let moved = (upload.moved, download.moved);
+        self.streams.connection.context.counters().carried(moved);
         self.record.take().into_iter().for_each(|record| record.done(moved, &self.serving));
         carried.map(|()| sent)
     }

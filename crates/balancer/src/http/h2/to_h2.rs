@@ -105,6 +105,7 @@ impl Stream {
         });
         let carried = carried.await.unwrap_or(Err(Broken::To));
         let moved = (upload.moved, download.moved);
+        self.streams.connection.context.counters().carried(moved);
         self.record.take().into_iter().for_each(|record| record.done(moved, &self.serving));
         match carried {
             Ok(()) => {}

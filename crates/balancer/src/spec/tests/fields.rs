@@ -26,6 +26,15 @@ fn source_ranges_of_the_field_come_before_those_of_the_annotation() {
 }
 
 #[test]
+fn groups_beside_ranges_of_the_field_are_not_for_the_kernel() {
+    let mut service = annotated(&[(names::EXTRA_GROUPS, "sg-53fae93f")]);
+    assert_eq!(read_ok(&service).path, Path::Kernel);
+    service.spec.load_balancer_source_ranges = vec!["192.0.2.0/24".to_owned()];
+    let spec = read_ok(&service);
+    assert_eq!((spec.path, spec.needs), (Path::Userspace, vec![Need::Sources]));
+}
+
+#[test]
 fn groups_are_those_of_the_configuration() {
     let service = annotated(&[(names::EXTRA_GROUPS, "sg-1,sg-53fae93f")]);
     let accepted = "names of securityGroups of the configuration: sg-53fae93f, sg-42efd82e";
