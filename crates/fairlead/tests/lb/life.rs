@@ -37,7 +37,7 @@ fn a_service_of_another_type_has_no_load_balancer_any_more() {
         "ports": [{"port": 80, "protocol": "TCP", "targetPort": 8080}]});
     lab.change("web", &json!({"spec": unset}));
     lab.becomes("web", "");
-    assert_eq!(lab.service("web")["metadata"]["finalizers"], Value::Null);
+    lab.wait("the finalizer is gone", || lab.service("web")["metadata"]["finalizers"].is_null());
     lab.becomes("next", "192.0.2.1/VIP");
 }
 
