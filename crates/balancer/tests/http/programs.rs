@@ -31,7 +31,7 @@ impl Drop for Program {
 }
 
 fn curl(arguments: &[&str]) -> String {
-    let out = Command::new("curl").args(["-sk", "--max-time", "20"]).args(arguments).output().unwrap();
+    let out = Command::new("curl").args(["-skS", "--max-time", "20"]).args(arguments).output().unwrap();
     assert!(out.status.success(), "curl {arguments:?}: {}", String::from_utf8_lossy(&out.stderr));
     String::from_utf8(out.stdout).unwrap()
 }
@@ -132,7 +132,9 @@ fn haproxy_is_served_from_by_http_2() {
     }
     in_lab(test, || {
         let dir = tempfile::tempdir().unwrap();
-        let haproxy = "defaults\n mode http\n timeout client 10s\n timeout server 10s\n timeout connect 5s\n\
+        // It is to hear a request out: otherwise it cancels the stream, which curl 7 takes for an error.
+        let haproxy = "defaults\n mode http\n timeout client 10s\n timeout server 10s\n timeout connect 5s\n \
+                       option http-buffer-request\n\
                        frontend f\n bind 127.0.0.1:8003 proto h2\n \
                        http-request return status 200 content-type text/plain lf-string \"%HV %[req.hdr(x-forwarded-for)]\"\n";
         fs::write(dir.path().join("haproxy.cfg"), haproxy).unwrap();

@@ -118,7 +118,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
         let framing = downgrade::answer_to_h1(&parts, from.is_end_stream(), request, &mut out);
         let keep = request.keep && framing != Framing::End && self.goes_on(serving);
         finish(&mut out, keep, request.old);
-        let mut download = Receive::new(out, Some(from), framing);
+        let mut download = Receive::new(out, Some(from), framing).answer();
         let Session { stream, inlet, watch, shared, idle, .. } = self;
         let idle = *idle;
         let carried = watch.limit(idle, |task, watch| {

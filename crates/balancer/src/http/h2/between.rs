@@ -2,7 +2,7 @@
 
 use std::task::{Context, Poll, ready};
 
-use ::h2::{RecvStream, SendStream};
+use ::h2::{Error, Reason, RecvStream, SendStream};
 use bytes::Bytes;
 
 use super::send::poll_send;
@@ -13,6 +13,8 @@ use crate::http::pump::Broken;
 pub(crate) struct Between {
     pending: Bytes,
     state: State,
+    /// It is an answer, whose sender may say that it has heard enough.
+    answer: bool,
     /// How many bytes were sent.
     pub(crate) moved: u64,
 }
@@ -27,9 +29,15 @@ enum State {
 }
 
 impl Between {
-    /// A body, or none.
-    pub(crate) fn new(empty: bool) -> Between {
-        Between { pending: Bytes::new(), state: if empty { State::Done } else { State::Data }, moved: 0 }
+    /// A request's body, or none.
+    pub(crate) fn request(empty: bool) -> Between {
+        let state = if empty { State::Done } else { State::Data };
+        Between { pending: Bytes::new(), state, answer: false, moved: 0 }
+    }
+
+    /// An answer's body, or none.
+    pub(crate) fn answer(empty: bool) -> Between {
+        Between { answer: true, ..Between::request(empty) }
     }
 
     /// Whether nothing was taken yet.
@@ -64,6 +72,10 @@ impl Between {
                             self.state = State::Last;
                         }
                     }
+                    Some(Err(error)) if self.answer && has_heard_enough(&error) => {
+                        self.state = State::Done;
+                        to.send_data(Bytes::new(), true).map_err(|_| Broken::To)?;
+                    }
                     Some(Err(_)) => return Poll::Ready(Err(Broken::From)),
                     None => self.state = State::Trailers,
                 },
@@ -79,4 +91,10 @@ impl Between {
             }
         }
     }
+}
+
+/// Whether a backend ended a stream because its answer is complete and it wants no more of the request (RFC 9113, 8.1). That may come
+/// before the end of the answer was looked at.
+pub(crate) fn has_heard_enough(error: &Error) -> bool {
+    error.is_reset() && error.is_remote() && error.reason() == Some(Reason::NO_ERROR)
 }

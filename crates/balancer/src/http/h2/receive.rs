@@ -6,6 +6,7 @@ use std::task::{Context, Poll, ready};
 use ::h2::RecvStream;
 use tokio::io::AsyncWrite;
 
+use super::between::has_heard_enough;
 use crate::http::downgrade;
 use crate::http::head::Framing;
 use crate::http::pump::Broken;
@@ -22,6 +23,8 @@ pub(crate) struct Receive {
     taken: usize,
     /// How long the body may become.
     most: u64,
+    /// It is an answer, whose sender may say that it has heard enough.
+    answer: bool,
     /// How many bytes of the body were taken.
     pub(crate) moved: u64,
 }
@@ -33,12 +36,18 @@ impl Receive {
     /// A message with this head and the body that comes from there, if it has one.
     pub(crate) fn new(head: Vec<u8>, from: Option<RecvStream>, framing: Framing) -> Receive {
         let from = from.filter(|_| framing != Framing::Empty);
-        Receive { out: head, written: 0, from, framing, taken: 0, most: u64::MAX, moved: 0 }
+        Receive { out: head, written: 0, from, framing, taken: 0, most: u64::MAX, answer: false, moved: 0 }
     }
 
     /// The same, but the body may not be longer than this.
     pub(crate) fn at_most(mut self, most: Option<u64>) -> Receive {
         self.most = most.unwrap_or(u64::MAX);
+        self
+    }
+
+    /// The same as an answer.
+    pub(crate) fn answer(mut self) -> Receive {
+        self.answer = true;
         self
     }
 
@@ -96,6 +105,7 @@ impl Receive {
                     self.moved += data.len() as u64;
                     self.frame(&data)?;
                 }
+                Poll::Ready(Some(Err(error))) if self.answer && has_heard_enough(&error) => self.end(None)?,
                 Poll::Ready(Some(Err(_))) => return Err(Broken::From),
                 Poll::Ready(None) => match from.poll_trailers(context) {
                     Poll::Pending => return Ok(()),

@@ -21,7 +21,7 @@ impl Stream {
         let (head, request) = downgrade::to_h2(&self.parts, body.is_end_stream(), &self.asking())?;
         let (mut attempts, mut body) = (Attempts::new(self.serving.clone()), body);
         let empty = body.is_end_stream();
-        let mut upload = Between::new(empty);
+        let mut upload = Between::request(empty);
         loop {
             let (chosen, line) = attempts.open(&self.streams.connection, &self.streams.shared).await?;
             self.record.iter_mut().for_each(|record| record.backend(chosen.address()));
@@ -89,7 +89,7 @@ impl Stream {
         let (status, empty) = (parts.status.as_u16(), from.is_end_stream());
         self.streams.connection.context.counters().answered(status);
         let mut to = self.respond.send_response(downgrade::answer_between_h2(parts), empty).map_err(|_| None)?;
-        let (idle, mut download) = (self.idle(), Between::new(empty));
+        let (idle, mut download) = (self.idle(), Between::answer(empty));
         let carried = self.watch.limit(idle, |task, watch| {
             let before = (upload.moved, download.moved);
             // The end of a request that is already answered is nobody's trouble.
