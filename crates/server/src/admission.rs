@@ -64,7 +64,8 @@ impl LoadBalancer {
         match self.lacks.iter().find(asked) {
             None => Ok(()),
             Some(protocol) => Err(format!(
-                "the load balancer {} cannot carry {protocol}, which the kernel of this machine does not have",
+                "the load balancer {} cannot carry {protocol}, which the kernel of this machine does not have: use another protocol, or \
+                 spec.loadBalancerClass for another load balancer",
                 self.class
             )),
         }
@@ -137,7 +138,8 @@ mod tests {
         }
         assert_eq!(
             admit(&without, &kinds::SERVICE, &lb(None, &["SCTP"]), None).unwrap_err(),
-            "the load balancer fairlead.dev/lb cannot carry SCTP, which the kernel of this machine does not have"
+            "the load balancer fairlead.dev/lb cannot carry SCTP, which the kernel of this machine does not have: use another \
+             protocol, or spec.loadBalancerClass for another load balancer"
         );
     }
 }

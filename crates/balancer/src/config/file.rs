@@ -35,7 +35,7 @@ fn mistake(error: &serde_saphyr::Error) -> String {
     message.replacen("unknown field", "unknown key", 1)
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 struct File {
     pools: Vec<PoolEntry>,
@@ -46,24 +46,9 @@ struct File {
     buckets: BTreeMap<String, BucketValue>,
     trusted_fronts: Vec<Parsed<IpNet>>,
     vpc_ranges: Vec<Parsed<IpNet>>,
+    #[serde(default = "yes")]
     default: bool,
     interfaces: Vec<String>,
-}
-
-impl Default for File {
-    fn default() -> File {
-        File {
-            pools: Vec::new(),
-            security_groups: BTreeMap::new(),
-            certificates: BTreeMap::new(),
-            backend_ca: None,
-            buckets: BTreeMap::new(),
-            trusted_fronts: Vec::new(),
-            vpc_ranges: Vec::new(),
-            default: true,
-            interfaces: Vec::new(),
-        }
-    }
 }
 
 #[derive(Deserialize)]
