@@ -1,0 +1,74 @@
+//! Has the load balancer of the Service an address, and do its ports work?
+
+use fairlead_api::view::{ServiceType, View};
+use serde_json::json;
+
+use super::{Case, Draft, list, remedy};
+use crate::{Balancer, Cause, From, Severity};
+
+pub(super) fn look(case: &Case<'_>) -> Draft {
+    let spec = &case.service.spec;
+    if spec.kind != ServiceType::LoadBalancer {
+        return Draft::skipped("it is not of type LoadBalancer");
+    }
+    let mut draft = Draft::default();
+    let ingress = &case.service.status.load_balancer.ingress;
+    if ingress.is_empty() {
+        pending(case, &mut draft);
+        return draft;
+    }
+    draft.see(list(ingress.iter().map(|place| if place.ip.is_empty() { &place.hostname } else { &place.ip })));
+    let failing = ingress.iter().flat_map(|place| &place.ports).find_map(|port| Some((port, port.error.as_ref()?)));
+    if let Some((port, error)) = failing {
+        let message = format!("port {}/{} of its load balancer does not work: {error}", port.port, port.protocol);
+        draft.find(severity(case), Cause::LoadBalancerPortFails, message, vec![remedy::describe("service", case.key)]);
+    }
+    draft
+}
+
+/// Who is inside of the cluster does without the load balancer, and so does who uses a port of the Nodes.
+fn severity(case: &Case<'_>) -> Severity {
+    let asked = case.question.port.as_ref().and_then(|text| text.parse::<i32>().ok());
+    let node_port = asked.is_some_and(|asked| case.service.spec.ports.iter().any(|port| port.node_port == asked));
+    let outside = matches!(case.question.from, From::Outside(_)) && !node_port;
+    if outside { Severity::Broken } else { Severity::Warning }
+}
+
+fn pending(case: &Case<'_>, draft: &mut Draft) {
+    let (cause, message) = why(case);
+    let told = case.objects.warning(fairlead_api::view::Service::KIND.kind, case.key);
+    let told = told.map(|event| format!(": {}", event.message)).unwrap_or_default();
+    let describe = remedy::describe("service", case.key);
+    let remedy = match cause {
+        Cause::LoadBalancerClassUnknown => vec!["fairlead lb ls".to_owned(), describe],
+        Cause::LoadBalancerNoPool => {
+            vec!["fairlead up --pool 192.0.2.64/28 # a range of your network that nobody uses".to_owned(), describe]
+        }
+        Cause::LoadBalancerMissing => {
+            vec!["fairlead balancer".to_owned(), case.patch(&json!({"spec": {"type": "NodePort"}}))]
+        }
+        _ => vec![describe, "fairlead lb ls".to_owned()],
+    };
+    draft.find(severity(case), cause, format!("{message}{told}"), remedy);
+}
+
+fn why(case: &Case<'_>) -> (Cause, String) {
+    let pending = (Cause::LoadBalancerPending, "its load balancer has no address yet".to_owned());
+    let Some(Balancer { alive, classes, pools }) = &case.evidence.balancer else { return pending };
+    let class = case.service.spec.load_balancer_class.as_deref().unwrap_or_default();
+    if !alive {
+        return (Cause::LoadBalancerMissing, "nobody who gives addresses to load balancers runs".to_owned());
+    }
+    if !classes.iter().any(|served| served == class) {
+        let name = |class: &String| if class.is_empty() { "those without a class".to_owned() } else { class.clone() };
+        let served = list(classes.iter().map(name));
+        return (
+            Cause::LoadBalancerClassUnknown,
+            format!("its class {class:?} is served by nobody here, only {served}"),
+        );
+    }
+    if pools.as_ref().is_some_and(Vec::is_empty) {
+        return (Cause::LoadBalancerNoPool, "there is no pool of addresses for load balancers".to_owned());
+    }
+    pending
+}
