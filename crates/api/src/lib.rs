@@ -11,6 +11,7 @@ pub mod head;
 pub mod ip;
 pub mod json;
 pub mod kinds;
+pub mod load_balancer;
 pub mod look;
 pub mod managed;
 pub mod meta;

@@ -1,6 +1,7 @@
 //! The way to a real kube-apiserver: kubeconfig, credentials and TLS, which are kube's matter; what is sent is ours.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,19 +11,41 @@ use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use tower::BoxError;
 
+use crate::request::whole;
 use crate::{OpenError, Requests, boxed};
 
 /// How long a connection may take to come about.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Who answers requests: the API server that a kubeconfig names, or, with its credentials, the one at another URL.
-pub(crate) async fn requests(kubeconfig: Option<&Path>, url: Option<&str>) -> Result<Requests, OpenError> {
-    let client = client(kubeconfig, url).await?;
-    Ok(boxed(tower::service_fn(move |request| send(client.clone(), request))))
+/// The way to an API server.
+pub(crate) struct Connected {
+    pub(crate) requests: Requests,
+    /// Where it is.
+    pub(crate) url: String,
+    /// The namespace that is meant where none is said.
+    pub(crate) namespace: String,
+}
+
+/// The way to the API server that a kubeconfig names, or, with its credentials, to the one at another URL.
+pub(crate) async fn connect(kubeconfig: Option<&Path>, url: Option<&str>) -> Result<Connected, OpenError> {
+    let config = config(kubeconfig, url).await?;
+    let (url, namespace) = (config.cluster_url.to_string(), config.default_namespace.clone());
+    let client = made(config)?;
+    let told: Arc<str> = url.trim_end_matches('/').into();
+    let requests = boxed(tower::service_fn(move |request| send(client.clone(), told.clone(), request)));
+    Ok(Connected { requests, url, namespace })
 }
 
 /// The same, as kube has it.
 pub(crate) async fn client(kubeconfig: Option<&Path>, url: Option<&str>) -> Result<kube::Client, OpenError> {
+    made(config(kubeconfig, url).await?)
+}
+
+fn made(config: kube::Config) -> Result<kube::Client, OpenError> {
+    kube::Client::try_from(config).map_err(|error| OpenError::Client(Box::new(error)))
+}
+
+async fn config(kubeconfig: Option<&Path>, url: Option<&str>) -> Result<kube::Config, OpenError> {
     let url = url.map(parse).transpose()?;
     let mut config = match (kubeconfig, url.clone()) {
         (Some(file), _) => read(file).await?,
@@ -38,7 +61,7 @@ pub(crate) async fn client(kubeconfig: Option<&Path>, url: Option<&str>) -> Resu
     config.read_timeout = None;
     // Who sends a request decides whether to send it again.
     config.default_retry = false;
-    kube::Client::try_from(config).map_err(|error| OpenError::Client(Box::new(error)))
+    Ok(config)
 }
 
 async fn read(file: &Path) -> Result<kube::Config, OpenError> {
@@ -53,8 +76,14 @@ fn parse(url: &str) -> Result<http::Uri, OpenError> {
     uri.ok().filter(whole).ok_or_else(|| OpenError::Url(url.to_owned()))
 }
 
-async fn send(client: kube::Client, request: Request<Full<Bytes>>) -> Result<http::Response<Body>, BoxError> {
+async fn send(
+    client: kube::Client,
+    url: Arc<str>,
+    request: Request<Full<Bytes>>,
+) -> Result<http::Response<Body>, BoxError> {
     let (parts, body) = request.into_parts();
     let body = body.collect().await?.to_bytes();
-    Ok(client.send(Request::from_parts(parts, Body::from(body))).await?)
+    let answer = client.send(Request::from_parts(parts, Body::from(body))).await;
+    // Whoever reads it has to know where to look.
+    answer.map_err(|error| format!("{url} does not answer: {}", whole(&error).replacen("ServiceError: ", "", 1)).into())
 }

@@ -35,6 +35,14 @@ pub struct Resource {
     pub version: String,
     /// The name, as in URLs.
     pub name: String,
+    /// The kind, as in manifests.
+    pub kind_name: String,
+    /// The name of one object: `service`.
+    pub singular: String,
+    /// What people also call it.
+    pub short_names: Vec<String>,
+    /// What it belongs to, such as `all`.
+    pub categories: Vec<String>,
     /// Whether objects live in a namespace.
     pub namespaced: bool,
     /// What can be done with it.
@@ -68,9 +76,33 @@ impl Resource {
             group: kind.group.to_owned(),
             version: kind.version.to_owned(),
             name: kind.resource.to_owned(),
+            kind_name: kind.kind.to_owned(),
+            singular: kind.singular(),
+            short_names: kind.short_names.iter().map(|&name| name.to_owned()).collect(),
+            categories: kind.categories.iter().map(|&name| name.to_owned()).collect(),
             namespaced: kind.namespaced,
             verbs: kind.verbs.iter().map(|verb| format!("{verb:?}").to_lowercase()).collect(),
         }
+    }
+
+    /// The resources of a group version, from the server's list of them; parts of others are left out.
+    pub fn read(group: &str, version: &str, list: &Value) -> Vec<Resource> {
+        let whole = list.list("resources").iter().filter(|item| !item.text("name").contains('/'));
+        let resource = |item: &Value| {
+            let texts = |name: &str| item.texts(name).into_iter().map(str::to_owned).collect();
+            Resource {
+                group: group.to_owned(),
+                version: version.to_owned(),
+                name: item.text("name").to_owned(),
+                kind_name: item.text("kind").to_owned(),
+                singular: item.text("singularName").to_owned(),
+                short_names: texts("shortNames"),
+                categories: texts("categories"),
+                namespaced: item.flag("namespaced"),
+                verbs: texts("verbs"),
+            }
+        };
+        whole.map(resource).collect()
     }
 
     /// Whether a verb is served.
@@ -83,8 +115,17 @@ impl Resource {
         kinds::find(&self.group, &self.version, &self.name)
     }
 
-    fn path(&self, namespace: &str) -> String {
+    /// `v1`, `discovery.k8s.io/v1`.
+    pub fn api_version(&self) -> String {
+        group_version(&self.group, &self.version)
+    }
+
+    /// Where its objects are: those of a namespace, or, with "", all.
+    pub fn path(&self, namespace: &str) -> String {
         let group_version = group_version_path(&self.group, &self.version);
+        if namespace.is_empty() || !self.namespaced {
+            return format!("{group_version}/{}", self.name);
+        }
         format!("{group_version}/namespaces/{}/{}", encode(namespace), self.name)
     }
 }
@@ -164,19 +205,11 @@ impl Cluster {
 impl Discovery {
     /// Adds the resources of a group version, but for parts of others and for those known in a version the server prefers.
     fn add(&mut self, group: &str, version: &str, list: &Value) {
-        for item in list.list("resources") {
-            let name = item.text("name");
-            let known = |resource: &Resource| resource.group == group && resource.name == name;
-            if name.contains('/') || self.resources.iter().any(known) {
-                continue;
+        for resource in Resource::read(group, version, list) {
+            let known = |one: &Resource| one.group == group && one.name == resource.name;
+            if !self.resources.iter().any(known) {
+                self.resources.push(resource);
             }
-            self.resources.push(Resource {
-                group: group.to_owned(),
-                version: version.to_owned(),
-                name: name.to_owned(),
-                namespaced: item.flag("namespaced"),
-                verbs: item.texts("verbs").into_iter().map(str::to_owned).collect(),
-            });
         }
     }
 }

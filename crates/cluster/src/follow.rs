@@ -36,9 +36,10 @@ pub enum Step {
     Trouble(Failure),
 }
 
-/// Follows a selection.
-pub(crate) fn follow(source: Arc<dyn Source>, selection: Selection) -> BoxStream<'static, Step> {
-    let follower = Follower { source, selection, state: State::Start, failed: 0, wait: false };
+/// Follows a selection, from a list on or, without one, from what follows a revision.
+pub(crate) fn follow(source: Arc<dyn Source>, selection: Selection, after: Option<u64>) -> BoxStream<'static, Step> {
+    let state = after.map_or(State::Start, State::Open);
+    let follower = Follower { source, selection, state, failed: 0, wait: false };
     stream::unfold(follower, |mut follower| async move {
         let step = follower.step().await;
         Some((step, follower))

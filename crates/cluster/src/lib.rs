@@ -5,6 +5,7 @@
 //! and [`leader`] lets one of several processes act at a time.
 
 mod backoff;
+pub mod browse;
 mod connect;
 mod discovery;
 mod error;
@@ -39,7 +40,7 @@ pub use http::Method;
 pub use manifests::Skipped;
 pub use mirror::{Builder, Change, Changes, Health, Mirror, Problem};
 pub use recorder::{Recorder, Reference, Severity};
-pub use request::{Delete, Patch, Propagation};
+pub use request::{Delete, Patch, Propagation, encode};
 pub use watched::{Seen, Watched};
 
 /// Says what time it is.
@@ -81,6 +82,10 @@ struct Shared {
     requests: Requests,
     source: Arc<dyn Source>,
     views: mirror::Views,
+    /// What the kubeconfig says.
+    namespace: String,
+    /// Where the API server is, if it is elsewhere.
+    url: Option<String>,
 }
 
 /// Who answers requests.
@@ -110,9 +115,16 @@ impl Cluster {
     /// The same, but the API server is at this URL, whatever the kubeconfig says of it. Without a kubeconfig there are no
     /// credentials.
     pub async fn connect_at(kubeconfig: Option<&Path>, url: Option<&str>) -> Result<Cluster, OpenError> {
-        let requests = connect::requests(kubeconfig, url).await?;
-        let source = Arc::new(remote::Remote::new(requests.clone()));
-        Ok(Cluster::with(requests, source))
+        let connected = connect::connect(kubeconfig, url).await?;
+        let source = Arc::new(remote::Remote::new(connected.requests.clone()));
+        let shared = Shared {
+            requests: connected.requests,
+            source,
+            views: mirror::Views::default(),
+            namespace: connected.namespace,
+            url: Some(connected.url),
+        };
+        Ok(Cluster { shared: Arc::new(shared), manager: "fairlead".into() })
     }
 
     /// A cluster whose reads are requests too, as those of a real one are: lists in pages, and watches.
@@ -138,8 +150,19 @@ impl Cluster {
     }
 
     fn with(requests: Requests, source: Arc<dyn Source>) -> Cluster {
-        let shared = Shared { requests, source, views: mirror::Views::default() };
+        let (views, namespace) = (mirror::Views::default(), "default".to_owned());
+        let shared = Shared { requests, source, views, namespace, url: None };
         Cluster { shared: Arc::new(shared), manager: "fairlead".into() }
+    }
+
+    /// The namespace that is meant where none is said: the kubeconfig's, else `default`.
+    pub fn namespace(&self) -> &str {
+        &self.shared.namespace
+    }
+
+    /// Where its API server is; `None`: in this process, or nowhere.
+    pub fn url(&self) -> Option<&str> {
+        self.shared.url.as_deref()
     }
 
     /// The same cluster, written to under another name: the field manager and user agent of requests.
@@ -161,7 +184,12 @@ impl Cluster {
     /// Follows some objects for ever, as bytes: for who remembers less of them than a [`Mirror`] does. It moves only while it
     /// is polled.
     pub fn follow(&self, selection: Selection) -> BoxStream<'static, Step> {
-        follow::follow(self.shared.source.clone(), selection)
+        self.follow_after(selection, None)
+    }
+
+    /// The same for who knows already what was there at a revision: there is a list only if what followed is no longer kept.
+    pub fn follow_after(&self, selection: Selection, revision: Option<u64>) -> BoxStream<'static, Step> {
+        follow::follow(self.shared.source.clone(), selection, revision)
     }
 
     /// Who reads.

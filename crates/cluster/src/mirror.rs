@@ -114,7 +114,7 @@ impl Builder {
 }
 
 fn numbered(place: usize, source: Arc<dyn Source>, selection: Selection) -> impl Stream<Item = (usize, Step)> {
-    follow(source, selection).zip(stream::repeat(place)).map(|(step, place)| (place, step))
+    follow(source, selection, None).zip(stream::repeat(place)).map(|(step, place)| (place, step))
 }
 
 impl Mirror {

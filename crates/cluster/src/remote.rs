@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout};
 use crate::error::from_status;
 use crate::request::{JSON, encode, fetch, path, send, whole, within};
 use crate::{AnswerBody, Error, Requests};
-use lines::Lines;
+pub(crate) use lines::Lines;
 
 mod lines;
 

@@ -27,7 +27,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// A list as a table.
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 /// The largest answer that is read; an object has at most 3 MiB.
-const ANSWER_LIMIT: usize = 64 << 20;
+pub(crate) const ANSWER_LIMIT: usize = 64 << 20;
 
 /// A change of a part of an object.
 #[derive(Debug, Clone, PartialEq)]
@@ -90,7 +90,8 @@ pub enum Propagation {
 }
 
 impl Delete {
-    pub(crate) fn body(&self) -> Value {
+    /// The same as an object of the API.
+    pub fn body(&self) -> Value {
         let mut body = json!({"kind": "DeleteOptions", "apiVersion": "v1"});
         if let Some(uid) = &self.uid {
             body["preconditions"]["uid"] = uid.as_str().into();
@@ -271,7 +272,7 @@ fn retry_after(response: &Response<AnswerBody>) -> Option<Duration> {
     header.to_str().ok()?.parse().ok().map(Duration::from_secs)
 }
 
-async fn collect(response: Response<AnswerBody>, limit: usize) -> Result<Bytes, Error> {
+pub(crate) async fn collect(response: Response<AnswerBody>, limit: usize) -> Result<Bytes, Error> {
     // In a box: without it the compiler does not see that the future may move between threads.
     let body: BoxFuture<'static, _> = Box::pin(Limited::new(response.into_body(), limit).collect());
     Ok(body.await.map_err(|error| Error::unavailable(format!("the answer broke off: {}", whole(&*error))))?.to_bytes())
@@ -311,7 +312,7 @@ pub(crate) fn path(kind: &Kind, namespace: &str, name: &str, part: Option<Subres
 }
 
 /// A text as it stands in a URL.
-pub(crate) fn encode(text: &str) -> String {
+pub fn encode(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {

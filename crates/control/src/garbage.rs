@@ -14,6 +14,7 @@ use tokio::task::{JoinSet, coop};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use crate::metrics::QueueMeter;
 use crate::queue::Queue;
 use collect::Collect;
 use graph::{Graph, Id};
@@ -29,7 +30,7 @@ const AT_ONCE: usize = 16;
 const BATCH: usize = 64;
 
 /// Runs until told to stop.
-pub(crate) async fn run(cluster: Cluster, host: String, stop: CancellationToken) {
+pub(crate) async fn run(cluster: Cluster, host: String, meter: QueueMeter, stop: CancellationToken) {
     let mut steps = SelectAll::new();
     for (place, kind) in kinds::KINDS.iter().enumerate().filter(|(_, kind)| can_own(kind)) {
         let numbered = cluster.follow(Selection::all(kind)).map(move |step| (place, step));
@@ -37,7 +38,7 @@ pub(crate) async fn run(cluster: Cluster, host: String, stop: CancellationToken)
     }
     let recorder = Recorder::new(&cluster, "garbage-collector-controller", &host);
     let (graph, queue, tasks, kinds, skipped) =
-        (Graph::default(), Queue::new(), JoinSet::new(), Vec::new(), Skipped(0));
+        (Graph::default(), Queue::new(meter), JoinSet::new(), Vec::new(), Skipped(0));
     let mut collector = Collector { cluster, recorder, graph, queue, tasks, kinds, skipped };
     collector.kinds =
         kinds::KINDS.iter().map(|kind| if can_own(kind) { State::Awaited } else { State::Listed }).collect();

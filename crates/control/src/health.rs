@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use crate::metrics::QueueMeter;
 use crate::queue::Queue;
 use plan::Plan;
 
@@ -29,7 +30,7 @@ const WRITES: usize = 16;
 const COMPONENT: &str = "endpointslice-health-controller";
 
 /// Runs until told to stop.
-pub(crate) async fn run(cluster: Cluster, host: String, stop: CancellationToken) {
+pub(crate) async fn run(cluster: Cluster, host: String, meter: QueueMeter, stop: CancellationToken) {
     let others = format!("endpointslice.kubernetes.io/managed-by notin ({})", plan::MANAGERS[..2].join(","));
     let slices = Selection::all(&kinds::ENDPOINT_SLICE).with_labels(others);
     let mirror = Mirror::builder(&cluster).with_only::<EndpointSlice>(slices).build();
@@ -39,7 +40,7 @@ pub(crate) async fn run(cluster: Cluster, host: String, stop: CancellationToken)
         mirror,
         recorder,
         watch: Watch::default(),
-        queue: Queue::new(),
+        queue: Queue::new(meter),
         looks: JoinSet::new(),
         writes: JoinSet::new(),
     };

@@ -6,6 +6,7 @@
 mod choice;
 mod garbage;
 mod health;
+mod metrics;
 mod namespace;
 mod node_ipam;
 mod nodes;
@@ -24,6 +25,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 pub use choice::{Choice, Controller, Unknown};
+pub use metrics::{Leading, Metrics};
 pub use node_ipam::NodeRanges;
 
 /// How the controllers do their work.
@@ -69,41 +71,17 @@ pub struct Defect;
 
 /// Runs the chosen controllers until told to stop.
 pub async fn run(cluster: Cluster, options: Options, stop: CancellationToken) -> Result<(), Defect> {
-    let cluster = cluster.managed_by("fairlead-control");
-    let mut tasks = JoinSet::new();
-    if services::wanted(&options.choice) {
-        tasks.spawn(services::run(cluster.clone(), options.clone(), stop.clone()));
-    }
-    if options.choice.has(Controller::EndpointSliceHealth) {
-        tasks.spawn(health::run(cluster.clone(), options.host.clone(), stop.clone()));
-        tasks.spawn(registrations::run(cluster.clone(), options.host.clone(), stop.clone()));
-    }
-    if options.choice.has(Controller::GarbageCollector) {
-        tasks.spawn(garbage::run(cluster.clone(), options.host.clone(), stop.clone()));
-    }
-    if options.choice.has(Controller::Namespace) {
-        tasks.spawn(namespace::run(cluster.clone(), stop.clone()));
-    }
-    if options.choice.has(Controller::NodeIpam) {
-        let ranges = options.node_ranges.clone();
-        tasks.spawn(node_ipam::run(cluster.clone(), ranges, options.host.clone(), stop.clone()));
-    }
-    if options.choice.has(Controller::NodeLifecycle) {
-        let grace = options.node_monitor_grace_period;
-        tasks.spawn(nodes::run(cluster.clone(), grace, options.host.clone(), stop.clone()));
-    }
-    if options.choice.has(Controller::PodGarbageCollector) {
-        tasks.spawn(pod_garbage::run(cluster.clone(), options.pod_quarantine, stop.clone()));
-    }
-    if options.choice.has(Controller::Scheduler) {
-        tasks.spawn(scheduler::run(cluster.clone(), options.host.clone(), stop.clone()));
-    }
-    if options.choice.has(Controller::ServiceAccount) {
-        tasks.spawn(service_account::run(cluster.clone(), stop.clone()));
-    }
-    if options.choice.has(Controller::ServiceCidr) {
-        tasks.spawn(service_cidr::run(cluster.clone(), options.service_cidr_grace_period, stop.clone()));
-    }
+    run_measured(cluster, options, Metrics::new(), stop).await
+}
+
+/// The same, counting what they do in these metrics.
+pub async fn run_measured(
+    cluster: Cluster,
+    options: Options,
+    metrics: Metrics,
+    stop: CancellationToken,
+) -> Result<(), Defect> {
+    let mut tasks = start(&cluster.managed_by("fairlead-control"), &options, &metrics, &stop);
     let mut all = Ok(());
     while let Some(ended) = tasks.join_next().await {
         if let Err(error) = ended {
@@ -113,4 +91,45 @@ pub async fn run(cluster: Cluster, options: Options, stop: CancellationToken) ->
         }
     }
     all
+}
+
+/// Each of the chosen controllers is a task. Their queues have the names of kube-controller-manager's that do the same.
+fn start(cluster: &Cluster, options: &Options, metrics: &Metrics, stop: &CancellationToken) -> JoinSet<()> {
+    let mut tasks = JoinSet::new();
+    let (cluster, stop, host) = (|| cluster.clone(), || stop.clone(), || options.host.clone());
+    let queue = |name| metrics.queue(name);
+    if services::wanted(&options.choice) {
+        tasks.spawn(services::run(cluster(), options.clone(), metrics.clone(), stop()));
+    }
+    if options.choice.has(Controller::EndpointSliceHealth) {
+        tasks.spawn(health::run(cluster(), host(), queue("endpoint_slice_health"), stop()));
+        tasks.spawn(registrations::run(cluster(), host(), queue("endpoint_slice_registrations"), stop()));
+    }
+    if options.choice.has(Controller::GarbageCollector) {
+        tasks.spawn(garbage::run(cluster(), host(), queue("garbage_collector_attempt_to_delete"), stop()));
+    }
+    if options.choice.has(Controller::Namespace) {
+        tasks.spawn(namespace::run(cluster(), queue("namespace"), stop()));
+    }
+    if options.choice.has(Controller::NodeIpam) {
+        let ranges = options.node_ranges.clone();
+        tasks.spawn(node_ipam::run(cluster(), ranges, host(), queue("cidrallocator_node"), stop()));
+    }
+    if options.choice.has(Controller::NodeLifecycle) {
+        let queues = [queue("node_lifecycle_controller"), queue("node_lifecycle_controller_taints")];
+        tasks.spawn(nodes::run(cluster(), options.node_monitor_grace_period, host(), queues, stop()));
+    }
+    if options.choice.has(Controller::PodGarbageCollector) {
+        tasks.spawn(pod_garbage::run(cluster(), options.pod_quarantine, queue("orphaned_pods_nodes"), stop()));
+    }
+    if options.choice.has(Controller::Scheduler) {
+        tasks.spawn(scheduler::run(cluster(), host(), queue("scheduler"), stop()));
+    }
+    if options.choice.has(Controller::ServiceAccount) {
+        tasks.spawn(service_account::run(cluster(), queue("serviceaccount"), stop()));
+    }
+    if options.choice.has(Controller::ServiceCidr) {
+        tasks.spawn(service_cidr::run(cluster(), options.service_cidr_grace_period, queue("service_cidr"), stop()));
+    }
+    tasks
 }

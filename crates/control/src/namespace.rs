@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 
+use crate::metrics::QueueMeter;
 use crate::queue::Queue;
 use content::{Findings, Waiting};
 
@@ -33,9 +34,9 @@ const TOGETHER: Duration = Duration::from_millis(50);
 const TRIES: usize = 5;
 
 /// Runs until told to stop.
-pub(crate) async fn run(cluster: Cluster, stop: CancellationToken) {
+pub(crate) async fn run(cluster: Cluster, meter: QueueMeter, stop: CancellationToken) {
     let mut mirror = Mirror::builder(&cluster).with::<Namespace>().build();
-    let (mut queue, mut tasks) = (Queue::new(), JoinSet::new());
+    let (mut queue, mut tasks) = (Queue::new(meter), JoinSet::new());
     let turns = Arc::new(Semaphore::new(AT_ONCE));
     loop {
         while let Some(name) = queue.take() {

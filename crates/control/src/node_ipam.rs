@@ -16,6 +16,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use crate::metrics::QueueMeter;
 use crate::queue::Queue;
 use pool::Pool;
 
@@ -43,11 +44,17 @@ impl Default for NodeRanges {
 }
 
 /// Runs until told to stop.
-pub(crate) async fn run(cluster: Cluster, ranges: NodeRanges, host: String, stop: CancellationToken) {
+pub(crate) async fn run(
+    cluster: Cluster,
+    ranges: NodeRanges,
+    host: String,
+    meter: QueueMeter,
+    stop: CancellationToken,
+) {
     let mut mirror = Mirror::builder(&cluster).with::<Node>().build();
     let recorder = Recorder::new(&cluster, "cidrAllocator", &host);
-    let mut giver =
-        Giver { pools: Pool::all(&ranges), given: HashMap::new(), empty: HashSet::new(), queue: Queue::new() };
+    let queue = Queue::new(meter);
+    let mut giver = Giver { pools: Pool::all(&ranges), given: HashMap::new(), empty: HashSet::new(), queue };
     loop {
         while mirror.synced()
             && let Some(name) = giver.queue.take()

@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use crate::metrics::QueueMeter;
 use crate::queue::Queue;
 use view::{Agent, Reported};
 
@@ -25,13 +26,19 @@ mod view;
 const LEASES: &str = "kube-node-lease";
 
 /// Runs until told to stop.
-pub(crate) async fn run(cluster: Cluster, grace: Duration, host: String, stop: CancellationToken) {
+pub(crate) async fn run(
+    cluster: Cluster,
+    grace: Duration,
+    host: String,
+    [silent, tainted]: [QueueMeter; 2],
+    stop: CancellationToken,
+) {
     let leases = Selection::all(&kinds::LEASE).in_namespace(LEASES);
     let mut mirror = Mirror::builder(&cluster).with::<Reported>().with_only::<Agent>(leases).build();
     let recorder = Recorder::new(&cluster, "node-controller", &host);
-    let mut watcher = Watcher { grace, agents: HashMap::new(), queue: Queue::new() };
+    let mut watcher = Watcher { grace, agents: HashMap::new(), queue: Queue::new(silent) };
     let mut tasks: JoinSet<(String, Result<(), Error>)> = JoinSet::new();
-    let (mut wrong, mut repairs) = (Queue::<String>::new(), JoinSet::new());
+    let (mut wrong, mut repairs) = (Queue::<String>::new(tainted), JoinSet::new());
     loop {
         while let Some(name) = wrong.take() {
             let cluster = cluster.clone();

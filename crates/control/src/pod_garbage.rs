@@ -17,6 +17,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use crate::metrics::QueueMeter;
 use crate::queue::Queue;
 
 /// So much is done at a time.
@@ -32,11 +33,12 @@ enum Work {
 }
 
 /// Runs until told to stop. The Pods of a Node go when it was missing for the time of `quarantine`.
-pub(crate) async fn run(cluster: Cluster, quarantine: Duration, stop: CancellationToken) {
+pub(crate) async fn run(cluster: Cluster, quarantine: Duration, meter: QueueMeter, stop: CancellationToken) {
     let nodes = cluster.follow(Selection::all(&kinds::NODE)).map(|step| (true, step));
     let pods = cluster.follow(Selection::all(&kinds::POD)).map(|step| (false, step));
     let mut steps = stream::select(nodes, pods);
-    let mut collector = Collector { quarantine, nodes: HashSet::new(), listed: HashSet::new(), queue: Queue::new() };
+    let queue = Queue::new(meter);
+    let mut collector = Collector { quarantine, nodes: HashSet::new(), listed: HashSet::new(), queue };
     let mut tasks = JoinSet::new();
     loop {
         while tasks.len() < AT_ONCE

@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use crate::metrics::QueueMeter;
 use crate::queue::Queue;
 
 /// The slices and Leases of registrations.
@@ -47,13 +48,13 @@ impl View for Lease {
 }
 
 /// Runs until told to stop.
-pub(crate) async fn run(cluster: Cluster, host: String, stop: CancellationToken) {
+pub(crate) async fn run(cluster: Cluster, host: String, meter: QueueMeter, stop: CancellationToken) {
     let mirror = Mirror::builder(&cluster)
         .with_only::<EndpointSlice>(Selection::all(&kinds::ENDPOINT_SLICE).with_labels(LABELS))
         .with_only::<Lease>(Selection::all(&kinds::LEASE).with_labels(LABELS))
         .build();
     let recorder = Recorder::new(&cluster, COMPONENT, &host);
-    let (heard, queue, removals) = (HashMap::new(), Queue::new(), JoinSet::new());
+    let (heard, queue, removals) = (HashMap::new(), Queue::new(meter), JoinSet::new());
     let mut keeper = Keeper { cluster, mirror, recorder, heard, queue, removals };
     while stop.run_until_cancelled(keeper.step()).await.is_some() {}
 }

@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use crate::metrics::QueueMeter;
 use crate::queue::Queue;
 use view::{Node, Pod};
 
@@ -28,10 +29,10 @@ const NAMES: [&str; 3] = ["", "default-scheduler", "fairlead"];
 const AT_ONCE: usize = 16;
 
 /// Runs until told to stop.
-pub(crate) async fn run(cluster: Cluster, host: String, stop: CancellationToken) {
+pub(crate) async fn run(cluster: Cluster, host: String, meter: QueueMeter, stop: CancellationToken) {
     let mut mirror = Mirror::builder(&cluster).with::<Pod>().with::<Node>().build();
     let writer = Writer { recorder: Recorder::new(&cluster, "default-scheduler", &host), cluster };
-    let mut scheduler = Scheduler::default();
+    let mut scheduler = Scheduler::new(meter);
     let mut tasks: JoinSet<(Key, Result<(), Error>)> = JoinSet::new();
     loop {
         while mirror.synced() && tasks.len() < AT_ONCE {
@@ -62,7 +63,6 @@ enum Step {
 }
 
 /// Knows how many Pods each Node has, and which Pods have none.
-#[derive(Default)]
 struct Scheduler {
     /// Pods by Node, also by Nodes that are not there.
     pods: HashMap<String, usize>,
@@ -76,6 +76,11 @@ struct Scheduler {
 }
 
 impl Scheduler {
+    fn new(meter: QueueMeter) -> Scheduler {
+        let (pods, nodes, decided, waiting) = Default::default();
+        Scheduler { pods, nodes, decided, waiting, queue: Queue::new(meter) }
+    }
+
     fn node(&mut self, change: &Change<Node>) {
         let name = &*change.key.name;
         let place = (self.count(name), name.to_owned());

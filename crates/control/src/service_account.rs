@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use crate::metrics::QueueMeter;
 use crate::queue::Queue;
 
 /// The account.
@@ -18,12 +19,12 @@ const DEFAULT: &str = "default";
 const AT_ONCE: usize = 8;
 
 /// Runs until told to stop.
-pub(crate) async fn run(cluster: Cluster, stop: CancellationToken) {
+pub(crate) async fn run(cluster: Cluster, meter: QueueMeter, stop: CancellationToken) {
     let namespaces = cluster.follow(Selection::all(&kinds::NAMESPACE)).map(of_namespaces);
     let accounts = Selection::all(&kinds::SERVICE_ACCOUNT).with_fields(format!("metadata.name={DEFAULT}"));
     let accounts = cluster.follow(accounts).map(of_accounts);
     let mut steps = stream::select(namespaces, accounts);
-    let mut queue: Queue<Box<str>> = Queue::new();
+    let mut queue: Queue<Box<str>> = Queue::new(meter);
     let mut tasks = JoinSet::new();
     loop {
         while tasks.len() < AT_ONCE

@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
+use crate::metrics::QueueMeter;
 use crate::queue::Queue;
 use view::ServiceCidr;
 
@@ -48,9 +49,9 @@ enum Next {
 
 /// Runs until told to stop. A range goes no sooner than `grace` after it was deleted, so that every API server knows by then
 /// that nothing may be taken from it any more.
-pub(crate) async fn run(cluster: Cluster, grace: Duration, stop: CancellationToken) {
+pub(crate) async fn run(cluster: Cluster, grace: Duration, meter: QueueMeter, stop: CancellationToken) {
     let mut mirror = Mirror::builder(&cluster).with::<ServiceCidr>().build();
-    let (mut queue, mut tasks, changed) = (Queue::<String>::new(), JoinSet::new(), Arc::new(Notify::new()));
+    let (mut queue, mut tasks, changed) = (Queue::<String>::new(meter), JoinSet::new(), Arc::new(Notify::new()));
     loop {
         while mirror.synced()
             && let Some(name) = queue.take()

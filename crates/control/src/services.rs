@@ -7,6 +7,8 @@
 //! A Service is looked at again only when the mirror shows what was written for it last: who decides on what was true a moment
 //! ago writes everything twice.
 
+use std::sync::Arc;
+
 use fairlead_api::view::{EndpointSlice, Endpoints, Node, Pod, Service};
 use fairlead_cluster::{Cluster, Key, Mirror, Recorder, Reference, Severity};
 use fairlead_endpoints::Notice;
@@ -14,8 +16,9 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::time::sleep_until;
 use tokio_util::sync::CancellationToken;
 
+use crate::metrics::SliceMeter;
 use crate::queue::Queue;
-use crate::{Choice, Controller, Options};
+use crate::{Choice, Controller, Metrics, Options};
 use concern::Concern;
 use flight::{Flights, Settled};
 use state::State;
@@ -48,6 +51,15 @@ impl Task {
         }
     }
 
+    /// The name of its queue, in kube-controller-manager's words.
+    fn queue(self) -> &'static str {
+        match self {
+            Task::Slices => "endpoint_slice",
+            Task::Endpoints => "endpoint",
+            Task::Mirroring => "endpoint_slice_mirroring",
+        }
+    }
+
     /// The name Events are written under.
     fn component(self) -> &'static str {
         match self {
@@ -71,7 +83,7 @@ pub(crate) fn wanted(choice: &Choice) -> bool {
 }
 
 /// Runs the controllers until told to stop. What is being written then is written to the end.
-pub(crate) async fn run(cluster: Cluster, options: Options, stop: CancellationToken) {
+pub(crate) async fn run(cluster: Cluster, options: Options, metrics: Metrics, stop: CancellationToken) {
     let mut mirror = Mirror::builder(&cluster)
         .with::<Service>()
         .with::<Pod>()
@@ -82,7 +94,7 @@ pub(crate) async fn run(cluster: Cluster, options: Options, stop: CancellationTo
     if stop.run_until_cancelled(mirror.sync()).await.is_none() {
         return;
     }
-    let mut keeper = Keeper::new(cluster, options, mirror);
+    let mut keeper = Keeper::new(cluster, options, &metrics, mirror);
     keeper.state.all().into_iter().for_each(|work| keeper.want(work));
     while stop.run_until_cancelled(keeper.step()).await.is_some() {}
     while keeper.writing.next().await.is_some() {}
@@ -92,6 +104,7 @@ struct Keeper {
     cluster: Cluster,
     options: Options,
     recorders: [Recorder; 3],
+    meter: Arc<SliceMeter>,
     state: State,
     queue: Queue<Work>,
     flights: Flights,
@@ -99,10 +112,14 @@ struct Keeper {
 }
 
 impl Keeper {
-    fn new(cluster: Cluster, options: Options, mirror: Mirror) -> Keeper {
+    fn new(cluster: Cluster, options: Options, metrics: &Metrics, mirror: Mirror) -> Keeper {
         let recorders = Task::ALL.map(|task| Recorder::new(&cluster, task.component(), &options.host));
-        let (queue, flights, writing) = (Queue::new(), Flights::default(), FuturesUnordered::new());
-        Keeper { cluster, options, recorders, state: State::new(mirror), queue, flights, writing }
+        // All three are told of, whichever run: what does not run has nothing to do.
+        let meters = Task::ALL.map(|task| metrics.queue(task.queue())).to_vec();
+        let queue = Queue::shared(meters, |work: &Work| work.task as usize);
+        let (flights, writing, meter) = (Flights::default(), FuturesUnordered::new(), metrics.slices());
+        let state = State::new(mirror, meter.clone());
+        Keeper { cluster, options, recorders, meter, state, queue, flights, writing }
     }
 
     /// Starts what can be started, then waits for news: changes, writes that are done, or time gone by.
@@ -125,8 +142,15 @@ impl Keeper {
             if disturbed {
                 self.queue.add(work.clone());
             }
-            if failed { self.queue.failed(work) } else { self.queue.done(work) }
+            self.finish(work, failed);
         }
+    }
+
+    fn finish(&mut self, work: Work, failed: bool) {
+        if work.task == Task::Slices {
+            self.meter.synced(failed);
+        }
+        if failed { self.queue.failed(work) } else { self.queue.done(work) }
     }
 
     /// Something has changed that a controller looks at. Our own writes come by here too, and need no second look.
@@ -147,7 +171,7 @@ impl Keeper {
         let todo = self.state.decide(&work, &self.options);
         todo.notices.into_iter().for_each(|(about, notice)| self.tell(work.task, about, notice));
         if todo.writes.is_empty() {
-            return self.queue.done(work);
+            return self.finish(work, false);
         }
         tracing::debug!(controller = work.task.component(), service = %work.service, writes = todo.writes.len(), "writing");
         self.flights.start(work.clone());
@@ -156,7 +180,10 @@ impl Keeper {
 
     /// The writes of a Service are done, or one of them was refused and the others were left.
     fn landed(&mut self, landed: Landed) {
-        let Landed { work, written, error } = landed;
+        let Landed { work, written, operations, error } = landed;
+        if work.task == Task::Slices {
+            operations.into_iter().for_each(|operation| self.meter.changed(operation));
+        }
         // Nothing can be made in a namespace that goes, and nothing needs to be.
         let error = error.filter(|error| !error.is_namespace_terminating());
         self.flights.landed(&work, written, error.is_some());

@@ -6,6 +6,7 @@
 
 pub mod conntrack;
 pub mod datagrams;
+pub mod disk;
 mod error;
 pub mod iptables;
 pub mod ipvs;
@@ -17,6 +18,7 @@ pub mod nft;
 pub mod packet;
 pub mod process;
 pub mod relay;
+pub mod sockets;
 mod sys;
 pub mod sysctl;
 pub mod terminal;

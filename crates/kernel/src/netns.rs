@@ -6,6 +6,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -63,6 +64,25 @@ impl Namespace {
             let _ = fs::remove_file(&path);
         }
         made
+    }
+
+    /// The processes inside, as far as this one may see them.
+    pub fn processes(&self) -> Result<Vec<u32>, Error> {
+        let own = self.identity()?;
+        let entries = fs::read_dir("/proc").map_err(failed("listing processes"))?.flatten();
+        let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
+        // One that ends meanwhile is none.
+        let is_inside = |pid: &u32| {
+            let seen = fs::metadata(format!("/proc/{pid}/ns/net"));
+            seen.is_ok_and(|seen| (seen.dev(), seen.ino()) == own)
+        };
+        Ok(entries.filter_map(number).filter(is_inside).collect())
+    }
+
+    /// Two values are the same namespace if this is the same.
+    pub fn identity(&self) -> Result<(u64, u64), Error> {
+        let seen = self.file.metadata().map_err(failed("looking at a network namespace"))?;
+        Ok((seen.dev(), seen.ino()))
     }
 
     /// Runs `work` inside, on a thread of its own, and waits for it.

@@ -68,6 +68,15 @@ pub(crate) fn send(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
+/// The bytes anybody may still write to the file system a path is on.
+pub(crate) fn free_space(path: &CStr) -> io::Result<u64> {
+    // SAFETY: a statvfs is numbers only, for which all bits being zero is a value.
+    let mut space: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: `path` ends with a zero byte and `space` is valid for writes; both outlive the call.
+    check(unsafe { libc::statvfs(path.as_ptr(), &raw mut space) })?;
+    Ok(space.f_bavail.saturating_mul(space.f_frsize))
+}
+
 /// What one receive brought.
 pub(crate) struct Received {
     /// The length of the datagram, which is more than the buffer's if it did not fit.

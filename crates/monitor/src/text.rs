@@ -66,10 +66,17 @@ fn older(open: &str) -> String {
             continue;
         };
         let kind = lines.next_if(|next| next.starts_with("# TYPE ")).and_then(|line| line.rsplit(' ').next());
-        let kind = kind.unwrap_or("untyped");
-        let total = if kind == "counter" { "_total" } else { "" };
+        let (kind, total) = match kind.unwrap_or("untyped") {
+            "counter" => ("counter", "_total"),
+            // A [`crate::PlainCounter`].
+            "unknown" => ("counter", ""),
+            kind => (kind, ""),
+        };
         let help = help.strip_suffix('.').unwrap_or(help);
         let _ = writeln!(out, "# HELP {name}{total} {help}\n# TYPE {name}{total} {kind}");
     }
     out
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,6 +18,7 @@ mod slots;
 mod state;
 mod trace;
 
+pub use code::frontend_key;
 pub use expr::{CT_DNAT, CT_NEW, CmpOp, CtKey, End, Expr, Found, LOCAL, MetaKey, PayloadBase, Reg, Reject, UNICAST};
 pub use key::{DataType, Key, length};
 pub use model::{

@@ -11,6 +11,7 @@
 mod backup;
 mod checkpoint;
 mod committer;
+mod disk;
 mod file;
 mod history;
 mod journal;
@@ -20,31 +21,34 @@ mod recovery;
 mod tests;
 
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
-use redb::{Database, ReadTransaction};
+use redb::ReadTransaction;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::state::{Present, State};
 use crate::{Backend, Entry, Error, Event, Outcome, Page, Range, Revision, Txn, Watch};
 pub use backup::restore;
-use checkpoint::Checkpoints;
-use committer::{Committer, Job};
+use committer::{Committer, Job, Trouble};
+use disk::{Disk, Place};
 use history::History;
-use journal::{Journal, Medium};
 use log::{Change, Meta};
 
 /// Transactions that wait for the disk. Further callers wait for a place.
 const QUEUE: usize = 1024;
 
+/// How often to see whether a disk that was full has room. To open the files again takes the longer, the more objects there are.
+const RETRY: Duration = Duration::from_secs(2);
+
 /// Keeps objects in files.
 #[derive(Debug)]
 pub struct Embedded {
     state: Arc<State>,
-    broken: Arc<OnceLock<Error>>,
+    trouble: Arc<Trouble>,
     /// `None` only while being dropped.
     queue: Option<mpsc::Sender<Job>>,
     committer: Option<JoinHandle<()>>,
@@ -55,9 +59,13 @@ impl Embedded {
     pub fn open(data_dir: &Path) -> Result<Embedded, Error> {
         file::create_dir(data_dir)?;
         let path = data_dir.join(file::NAME);
-        let db = file::open_or_make(&path, |db| log::initialize(db, Meta::at(Revision(0))))?;
-        let journal = file::open_journal(data_dir)?;
-        Embedded::start(db, journal, journal::CAPACITY, &path.display().to_string())
+        let name = path.display().to_string();
+        let data_dir = data_dir.to_owned();
+        let open = move || {
+            let db = file::open_or_make(&path, |db| log::initialize(db, Meta::at(Revision(0))))?;
+            Ok((db, file::open_journal(&data_dir)?))
+        };
+        Embedded::start(Place { open: Box::new(open), capacity: journal::CAPACITY, name, retry: RETRY })
     }
 
     /// Copies the store, as it is now, into a file that [`restore`] takes. Commits go on meanwhile; blocks the caller.
@@ -65,20 +73,22 @@ impl Embedded {
         backup::backup(self.state.page(&Range::default())?, path)
     }
 
-    fn start(db: Database, media: [Medium; 2], capacity: usize, name: &str) -> Result<Embedded, Error> {
-        let store = recovery::recover(&db, &media, name)?;
-        let (state, history) = rebuild(&log::look(&db, name)?, name)?;
-        let (state, broken) = (Arc::new(state), Arc::new(OnceLock::new()));
-        let journal = Journal::new(media, store, capacity);
-        let journal = journal.map_err(|error| Error::Unusable(format!("the journal of {name}: {error}")))?;
-        let checkpoints = Checkpoints::start(db, history)?;
-        let committer =
-            Committer { state: state.clone(), journal, checkpoints, pending: Vec::new(), broken: broken.clone() };
+    fn start(mut place: Place) -> Result<Embedded, Error> {
+        let (disk, state) = Disk::open(&mut place)?;
+        let (state, trouble) = (Arc::new(state), Arc::new(Trouble::default()));
+        let committer = Committer {
+            state: state.clone(),
+            place,
+            disk: Some(disk),
+            trouble: trouble.clone(),
+            retry: None,
+            told: String::new(),
+        };
         let (queue, jobs) = mpsc::channel(QUEUE);
         let thread = std::thread::Builder::new().name("store".into());
         let thread = thread.spawn(move || committer.run(jobs));
         let thread = thread.map_err(|error| Error::Unusable(format!("no thread for the store: {error}")))?;
-        Ok(Embedded { state, broken, queue: Some(queue), committer: Some(thread) })
+        Ok(Embedded { state, trouble, queue: Some(queue), committer: Some(thread) })
     }
 
     async fn enqueue(&self, txn: Txn) -> Result<Outcome, Error> {
@@ -122,7 +132,7 @@ impl Backend for Embedded {
     }
 
     fn health(&self) -> BoxFuture<'_, Result<(), Error>> {
-        ready(self.broken.get().map_or(Ok(()), |error| Err(error.clone()))).boxed()
+        ready(self.trouble.get().map_or(Ok(()), Err)).boxed()
     }
 }
 

@@ -15,6 +15,8 @@ pub mod connection;
 pub struct Client {
     address: SocketAddr,
     token: String,
+    /// Lines of the head beside the usual ones.
+    headers: String,
     tls: Arc<ClientConfig>,
 }
 
@@ -41,12 +43,22 @@ impl Client {
             .expect("ring has the usual protocols")
             .with_root_certificates(roots)
             .with_no_client_auth();
-        Client { address, token: token.to_owned(), tls: Arc::new(tls) }
+        Client { address, token: token.to_owned(), headers: String::new(), tls: Arc::new(tls) }
     }
 
     /// The same client with another token.
     pub fn with_token(&self, token: &str) -> Client {
         Client { token: token.to_owned(), ..self.clone() }
+    }
+
+    /// The same client with one more header.
+    pub fn with_header(&self, name: &str, value: &str) -> Client {
+        Client { headers: format!("{}{name}: {value}\r\n", self.headers), ..self.clone() }
+    }
+
+    /// Where the server is.
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// Asks for `path`.
@@ -94,6 +106,7 @@ impl Client {
 
     fn send(&self, method: &str, path: &str, body: &str) -> io::Result<Stream> {
         let mut request = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", self.address);
+        request += &self.headers;
         if !self.token.is_empty() {
             request += &format!("Authorization: Bearer {}\r\n", self.token);
         }

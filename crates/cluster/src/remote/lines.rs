@@ -9,7 +9,7 @@ const LIMIT: usize = 20 << 20;
 
 /// Lines that are not whole yet.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub(crate) struct Lines {
     buffer: BytesMut,
     /// So many bytes are known to hold no line end.
     searched: usize,
@@ -17,7 +17,7 @@ pub(super) struct Lines {
 
 impl Lines {
     /// Takes what came.
-    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
         if self.buffer.len() > LIMIT {
             return Err(Error::unavailable("the watch sends a line without end"));
         }
@@ -26,7 +26,7 @@ impl Lines {
     }
 
     /// The next whole line that is not empty.
-    pub(super) fn next(&mut self) -> Option<Bytes> {
+    pub(crate) fn next(&mut self) -> Option<Bytes> {
         loop {
             let Some(found) = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n') else {
                 self.searched = self.buffer.len();

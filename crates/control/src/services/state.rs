@@ -1,6 +1,7 @@
 //! What the controllers know of the cluster, and what they conclude from it.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use fairlead_api::kinds;
 use fairlead_api::view::{EndpointSlice, Endpoints, Meta, Node, Pod, Service, View};
@@ -12,6 +13,7 @@ use super::concern::service_of;
 use super::write::{Object, Write, writes};
 use super::{Task, Work};
 use crate::Options;
+use crate::metrics::{Share, SliceMeter};
 
 /// The label by which Endpoints say who keeps them.
 const MANAGED_BY: &str = "endpoints.kubernetes.io/managed-by";
@@ -27,6 +29,7 @@ pub(super) struct State {
     pub(super) memory: HashMap<Key, Memory>,
     /// The names of the slices of each Service.
     slices: HashMap<Key, BTreeSet<Box<str>>>,
+    meter: Arc<SliceMeter>,
 }
 
 /// What is remembered of a Service between two looks.
@@ -35,6 +38,7 @@ pub(super) struct Memory {
     slices: TriggerTimes,
     endpoints: TriggerTimes,
     pub(super) hinted: Hinted,
+    share: Share,
 }
 
 /// What is to be done.
@@ -55,7 +59,7 @@ pub(super) fn revision(metadata: &Meta) -> u64 {
 
 impl State {
     /// What follows from a mirror that has been listed.
-    pub(super) fn new(mirror: Mirror) -> State {
+    pub(super) fn new(mirror: Mirror, meter: Arc<SliceMeter>) -> State {
         let mut membership = Membership::default();
         let (mut on_node, mut slices) = (HashMap::<String, BTreeSet<Key>>::new(), HashMap::<Key, BTreeSet<_>>::new());
         for service in mirror.all::<Service>() {
@@ -71,7 +75,7 @@ impl State {
             }
         }
         let zones = Zones::of(mirror.all::<Node>().map(|node| &**node));
-        State { mirror, membership, on_node, zones, memory: HashMap::new(), slices }
+        State { mirror, membership, on_node, zones, memory: HashMap::new(), slices, meter }
     }
 
     /// Everything there is to look at.
@@ -141,6 +145,8 @@ impl State {
             hinted: &memory.hinted,
         });
         memory.hinted = outcome.hinted;
+        let kept: Vec<_> = of_service.iter().copied().filter(|slice| slices::is_kept_for(slice, found)).collect();
+        self.meter.decided(&mut memory.share, &kept, &outcome.changes, max_endpoints);
         let todo = todo(&Reference::of(&**found), outcome.changes, &of_service);
         self.memory.insert(service.clone(), memory);
         Some(todo)

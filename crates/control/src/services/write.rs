@@ -8,6 +8,7 @@ use futures_util::future::BoxFuture;
 use super::Work;
 use super::concern::Touched;
 use super::state::{key_of, revision};
+use crate::metrics::Operation;
 
 /// One write.
 #[derive(Debug)]
@@ -52,6 +53,8 @@ pub(super) struct Landed {
     pub(super) work: Work,
     /// What is there now, in the order of writing.
     pub(super) written: Vec<Touched>,
+    /// What was done for it.
+    pub(super) operations: Vec<Operation>,
     /// Why not all was written.
     pub(super) error: Option<Error>,
 }
@@ -62,18 +65,27 @@ pub(super) type Writing = BoxFuture<'static, Landed>;
 /// Writes until one is refused.
 pub(super) fn write(cluster: Cluster, work: Work, writes: Vec<Write>) -> Writing {
     Box::pin(async move {
-        let mut written = Vec::with_capacity(writes.len());
+        let (mut written, mut operations) = (Vec::with_capacity(writes.len()), Vec::with_capacity(writes.len()));
         for write in writes {
             match write.send(&cluster).await {
                 Ok(touched) => written.push(touched),
-                Err(error) => return Landed { work, written, error: Some(error) },
+                Err(error) => return Landed { work, written, operations, error: Some(error) },
             }
+            operations.push(write.operation());
         }
-        Landed { work, written, error: None }
+        Landed { work, written, operations, error: None }
     })
 }
 
 impl Write {
+    fn operation(&self) -> Operation {
+        match self {
+            Write::Create(_) => Operation::Create,
+            Write::Update(_) => Operation::Update,
+            Write::Delete(..) | Write::DeleteOrphan(_) => Operation::Delete,
+        }
+    }
+
     async fn send(&self, cluster: &Cluster) -> Result<Touched, Error> {
         match self {
             Write::Create(Object::Slice(slice)) => cluster.create_view(slice).await.map(written::<EndpointSlice>),

@@ -19,6 +19,19 @@ pub enum Family {
     Other(u8),
 }
 
+impl Family {
+    /// What `nft` calls it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Family::Inet => "inet",
+            Family::Ip => "ip",
+            Family::Ip6 => "ip6",
+            Family::Arp => "arp",
+            Family::Other(_) => "other",
+        }
+    }
+}
+
 /// A table: the family and the name are its identity.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Table {

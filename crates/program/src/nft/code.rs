@@ -180,7 +180,7 @@ pub(crate) fn protocol(protocol: Protocol) -> u8 {
 }
 
 /// The key of a frontend in its map.
-pub(crate) fn frontend_key(key: &FrontendKey) -> Key {
+pub fn frontend_key(key: &FrontendKey) -> Key {
     let name = Key::new();
     let name = if let FrontendKey::Address { ip, .. } = key { name.ip(*ip) } else { name };
     name.proto(protocol(key.protocol())).port(key.port())

@@ -5,6 +5,7 @@ use std::thread::JoinHandle;
 
 use redb::Database;
 
+use super::disk::Failure;
 use super::history::{History, Portion};
 use super::log::{self, Append};
 use crate::{Error, Event, Revision};
@@ -14,7 +15,7 @@ use crate::{Error, Event, Revision};
 pub(super) struct Checkpoints {
     /// `None` only while being dropped.
     batches: Option<mpsc::Sender<Batch>>,
-    results: mpsc::Receiver<Result<(), String>>,
+    results: mpsc::Receiver<Result<(), Failure>>,
     /// At most one at a time, so the journal never needs more than its two files.
     under_way: bool,
     thread: Option<JoinHandle<()>>,
@@ -39,7 +40,7 @@ impl Checkpoints {
     }
 
     /// Begins to write a batch, once the one before it is written.
-    pub(super) fn begin(&mut self, events: Vec<Event>, revision: Revision) -> Result<(), String> {
+    pub(super) fn begin(&mut self, events: Vec<Event>, revision: Revision) -> Result<(), Failure> {
         self.finish()?;
         let batches = self.batches.as_ref().ok_or_else(gone)?;
         batches.send(Batch { events, revision }).map_err(|_| gone())?;
@@ -48,7 +49,7 @@ impl Checkpoints {
     }
 
     /// Whether what was begun went wrong, as far as is known by now.
-    pub(super) fn look(&mut self) -> Result<(), String> {
+    pub(super) fn look(&mut self) -> Result<(), Failure> {
         match self.results.try_recv() {
             Ok(result) => {
                 self.under_way = false;
@@ -60,7 +61,7 @@ impl Checkpoints {
     }
 
     /// Waits for the batch under way.
-    pub(super) fn finish(&mut self) -> Result<(), String> {
+    pub(super) fn finish(&mut self) -> Result<(), Failure> {
         match std::mem::take(&mut self.under_way) {
             true => self.results.recv().map_err(|_| gone())?,
             false => Ok(()),
@@ -77,9 +78,9 @@ impl Drop for Checkpoints {
     }
 }
 
-fn run(db: &Database, mut history: History, queue: &mpsc::Receiver<Batch>, done: &mpsc::Sender<Result<(), String>>) {
+fn run(db: &Database, mut history: History, queue: &mpsc::Receiver<Batch>, done: &mpsc::Sender<Result<(), Failure>>) {
     while let Ok(batch) = queue.recv() {
-        let result = write(db, &mut history, &batch).map_err(|error| error.to_string());
+        let result = write(db, &mut history, &batch).map_err(Failure::from);
         // Whoever is not there any more has no use for it.
         let _ = done.send(result);
     }
@@ -91,6 +92,6 @@ fn write(db: &Database, history: &mut History, batch: &Batch) -> Result<(), redb
     log::append(db, &Append { events: &batch.events, revision: batch.revision, forgotten: &records, history })
 }
 
-fn gone() -> String {
-    "the thread that writes the database is gone".into()
+fn gone() -> Failure {
+    Failure::of("the thread that writes the database is gone")
 }

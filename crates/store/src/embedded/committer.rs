@@ -1,18 +1,21 @@
 //! The one thread that acknowledges: takes what is queued, makes it durable with one sync, then shows it to everybody.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
+use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 
-use super::checkpoint::Checkpoints;
-use super::journal::Journal;
+use super::disk::{Disk, Failure, Place};
 use crate::state::{Plan, State};
-use crate::{Error, Event, Outcome, Txn, Write};
+use crate::{Error, Outcome, Txn, Write};
 
 /// Transactions in one sync. More would only make the first of them wait longer.
 const BATCH_TXNS: usize = 512;
 /// Bytes in one sync, for the same reason.
 const BATCH_BYTES: usize = 8 << 20;
+/// How long a transaction may wait to be refused while the disk is full.
+const BREATH: Duration = Duration::from_millis(20);
 
 /// A transaction and who waits for it.
 #[derive(Debug)]
@@ -25,19 +28,35 @@ pub(super) struct Job {
 #[derive(Debug)]
 pub(super) struct Committer {
     pub(super) state: Arc<State>,
-    pub(super) journal: Journal,
-    pub(super) checkpoints: Checkpoints,
-    /// What is in the file of the journal that is being filled, and not yet in the database.
-    pub(super) pending: Vec<Event>,
-    /// After a failed write nobody knows what is on disk, so nothing more is written; reopening finds out.
-    pub(super) broken: Arc<OnceLock<Error>>,
+    pub(super) place: Place,
+    /// `None` only while it cannot be opened again.
+    pub(super) disk: Option<Disk>,
+    pub(super) trouble: Arc<Trouble>,
+    /// When to open the files again; `None`: never.
+    pub(super) retry: Option<Instant>,
+    /// Why that did not work the last time.
+    pub(super) told: String,
+}
+
+/// Why nothing is written, if nothing is: after a failed write nobody knows what is on disk. To open the files again finds out.
+#[derive(Debug, Default)]
+pub(super) struct Trouble(Mutex<Option<Error>>);
+
+impl Trouble {
+    pub(super) fn get(&self) -> Option<Error> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, error: Option<Error>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = error;
+    }
 }
 
 impl Committer {
     /// Works until the queue is closed and empty.
     pub(super) fn run(mut self, mut queue: mpsc::Receiver<Job>) {
         let mut batch = Vec::new();
-        while let Some(first) = queue.blocking_recv() {
+        while let Some(first) = self.next(&mut queue) {
             gather(first, &mut queue, &mut batch);
             let plan = self.state.plan(batch.iter().map(|job| &job.txn));
             let outcomes = self.write(plan);
@@ -49,44 +68,93 @@ impl Committer {
         self.close();
     }
 
+    /// The next transaction. Where the disk was full, it is looked after while there is none.
+    fn next(&mut self, queue: &mut mpsc::Receiver<Job>) -> Option<Job> {
+        while let Some(at) = self.retry {
+            if Instant::now() >= at {
+                self.mend();
+                continue;
+            }
+            match queue.try_recv() {
+                Ok(job) => return Some(job),
+                Err(TryRecvError::Disconnected) => return None,
+                Err(TryRecvError::Empty) => std::thread::sleep(BREATH),
+            }
+        }
+        queue.blocking_recv()
+    }
+
     fn write(&mut self, plan: Plan) -> Result<Vec<Outcome>, Error> {
         if plan.events.is_empty() {
             return Ok(plan.outcomes);
         }
-        if let Some(error) = self.broken.get() {
-            return Err(error.clone());
+        if let Some(error) = self.trouble.get() {
+            return Err(error);
         }
-        self.record(&plan.events).map_err(|error| self.give_up(&error))?;
-        self.pending.extend_from_slice(&plan.events);
+        let recorded = match &mut self.disk {
+            Some(disk) => disk.record(&plan.events, self.state.revision()),
+            None => Err(Failure::of("the files are closed")),
+        };
+        recorded.map_err(|failure| self.give_up(&failure))?;
         self.state.apply(plan.events, plan.revision);
         Ok(plan.outcomes)
     }
 
-    fn record(&mut self, events: &[Event]) -> Result<(), String> {
-        self.checkpoints.look()?;
-        if !self.journal.prepare(events) {
-            // The other file is free when the database has what was in it. Writers wait for that if they are faster.
-            self.checkpoints.begin(std::mem::take(&mut self.pending), self.state.revision())?;
-            self.journal.turn();
+    fn give_up(&mut self, failure: &Failure) -> Error {
+        self.retry = failure.full.then(|| Instant::now() + self.place.retry);
+        let until = if failure.full { "there is room" } else { "the program is started again" };
+        tracing::error!(error = %failure, "the store cannot be written; it takes no more writes until {until}");
+        let error = Error::Unavailable(format!("writing to disk failed: {failure}"));
+        self.trouble.set(Some(error.clone()));
+        error
+    }
+
+    /// Opens the files again, if there is room by now.
+    fn mend(&mut self) {
+        match self.reopen() {
+            Ok(true) => {
+                tracing::info!("the store is written again");
+                self.trouble.set(None);
+                self.retry = None;
+                self.told.clear();
+            }
+            Ok(false) => {
+                tracing::error!(
+                    "the files do not have what they should; start the program again to see what they have"
+                );
+                self.retry = None;
+            }
+            Err(why) => {
+                if why != self.told {
+                    tracing::warn!(why, "the store cannot be opened again; it is tried again and again");
+                    self.told = why;
+                }
+                self.retry = Some(Instant::now() + self.place.retry);
+            }
         }
-        self.journal.append().map_err(|error| error.to_string())
     }
 
-    fn give_up(&self, error: &str) -> Error {
-        tracing::error!(error, "the store cannot be written; it takes no more writes until it is opened again");
-        let error = Error::Unavailable(format!("writing to disk failed: {error}"));
-        self.broken.get_or_init(|| error).clone()
+    /// Whether the files have just what everybody was told.
+    fn reopen(&mut self) -> Result<bool, String> {
+        if let Some(disk) = &mut self.disk {
+            disk.take_back().map_err(|error| error.to_string())?;
+        }
+        // A database is open once.
+        self.disk = None;
+        let (disk, found) = Disk::open(&mut self.place).map_err(|error| error.to_string())?;
+        if found.revision() != self.state.revision() {
+            return Ok(false);
+        }
+        self.disk = Some(disk);
+        Ok(true)
     }
 
-    /// Leaves nothing to be recovered. If it fails, the journal still has everything.
     fn close(&mut self) {
-        if self.broken.get().is_some() {
+        if self.trouble.get().is_some() {
             return;
         }
-        let pending = std::mem::take(&mut self.pending);
-        let begun = if pending.is_empty() { Ok(()) } else { self.checkpoints.begin(pending, self.state.revision()) };
-        if let Err(error) = begun.and_then(|()| self.checkpoints.finish()) {
-            tracing::warn!(error, "the journal was not taken over into the database; the next start does it");
+        if let Some(Err(error)) = self.disk.take().map(|disk| disk.close(self.state.revision())) {
+            tracing::warn!(%error, "the journal was not taken over into the database; the next start does it");
         }
     }
 }

@@ -83,6 +83,17 @@ impl Journal {
         self.buffer.shrink_to(KEPT_BUFFER);
         Ok(())
     }
+
+    /// Leaves nothing of a frame whose writing failed.
+    pub(super) fn take_back(&mut self) -> io::Result<()> {
+        let medium = &self.files[self.active].medium;
+        let end = (self.at + frame::HEAD) as u64;
+        if medium.len()? < end {
+            return Ok(());
+        }
+        medium.write(self.at as u64, &[0; frame::HEAD])?;
+        medium.sync_data()
+    }
 }
 
 impl File {

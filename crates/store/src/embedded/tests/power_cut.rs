@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use redb::{Builder, StorageBackend};
 
 use super::{contents, draft, write};
 use crate::embedded::Embedded;
+use crate::embedded::disk::Place;
 use crate::embedded::journal::Medium;
 use crate::embedded::log::{self, Meta};
 use crate::{Backend, Error, Revision, Write};
@@ -34,6 +36,8 @@ struct Room {
     disks: [Disk; 3],
     /// Calls until everything fails.
     budget: Option<u32>,
+    /// It fails because it is full, and not for want of power.
+    full: bool,
     calls: u32,
 }
 
@@ -44,7 +48,9 @@ struct Power(Machine, usize);
 impl Power {
     fn with<T>(&self, io: impl FnOnce(&mut Disk) -> T) -> Result<T, io::Error> {
         let mut room = self.0.0.lock().expect("no panics");
+        let full = room.full;
         match &mut room.budget {
+            Some(0) if full => return Err(io::ErrorKind::StorageFull.into()),
             Some(0) => return Err(io::Error::other("no power")),
             Some(left) => *left -= 1,
             None => {}
@@ -79,10 +85,25 @@ impl Machine {
     }
 
     fn open(&self) -> Result<Embedded, Error> {
-        let db = Builder::new().create_with_backend(Power(self.clone(), 0));
-        let db = db.map_err(|error| Error::Unusable(error.to_string()))?;
-        let journal = [1, 2].map(|disk| Box::new(Power(self.clone(), disk)) as Medium);
-        Embedded::start(db, journal, CAPACITY, "disk")
+        let machine = self.clone();
+        let open = move || {
+            let db = Builder::new().create_with_backend(Power(machine.clone(), 0));
+            let db = db.map_err(|error| Error::Unusable(error.to_string()))?;
+            Ok((db, [1, 2].map(|disk| Box::new(Power(machine.clone(), disk)) as Medium)))
+        };
+        let (name, retry) = ("disk".to_owned(), Duration::from_millis(2));
+        Embedded::start(Place { open: Box::new(open), capacity: CAPACITY, name, retry })
+    }
+
+    /// After so many calls there is no room, until [`Machine::empty`].
+    fn fill(&self, calls: u32) {
+        let mut room = self.0.lock().expect("no panics");
+        (room.budget, room.full) = (Some(calls), true);
+    }
+
+    fn empty(&self) {
+        let mut room = self.0.lock().expect("no panics");
+        (room.budget, room.full) = (None, false);
     }
 
     fn make() -> Machine {
@@ -264,6 +285,48 @@ async fn cut_and_look(rng: &mut fastrand::Rng, calls: u32) -> bool {
     drop(store);
     told.check(&machine.open().expect("it opens after it was closed")).await;
     interrupted
+}
+
+/// From the opening of a store to its closing, the disk is full after every call once, and then has room again.
+#[tokio::test]
+async fn a_disk_that_was_full_is_written_again_when_there_is_room() {
+    let mut rng = seeded();
+    let mut full_after = 0;
+    while fill_and_empty(&mut rng, full_after).await {
+        full_after += 1;
+    }
+    assert!(full_after > 30, "{full_after} calls are not the whole story");
+}
+
+/// Fills the disk after so many calls; returns whether a write was refused.
+async fn fill_and_empty(rng: &mut fastrand::Rng, calls: u32) -> bool {
+    let (machine, mut told) = (Machine::make(), Told::default());
+    let store = machine.open().expect("it opens");
+    machine.fill(calls);
+    let refused = told.write(&store, rng, 20).await;
+    if let Err(error) = &refused {
+        assert!(matches!(error, Error::Unavailable(_)), "{error}");
+        // What is there can be read, and who tries again too early changes nothing.
+        assert_eq!(contents(&store, None).await, told.contents);
+        machine.fill(rng.u32(..10));
+        let _ = told.write(&store, rng, 1).await;
+    }
+    machine.empty();
+    let began = Instant::now();
+    // Even where none was refused so far: that the database was not written is noticed with the next write.
+    while let Err(error) = told.write(&store, rng, 10).await {
+        assert!(began.elapsed() < Duration::from_secs(10), "after {calls} calls: {error}");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert!(store.health().await.is_ok());
+    assert_eq!(
+        (contents(&store, None).await, store.revision().await.expect("read")),
+        (told.contents.clone(), told.revision)
+    );
+    drop(store);
+    let store = machine.open().expect("it opens after it was closed");
+    assert_eq!((contents(&store, None).await, store.revision().await.expect("read")), (told.contents, told.revision));
+    refused.is_err()
 }
 
 /// A store that was not closed: its journal has what the database has not.
