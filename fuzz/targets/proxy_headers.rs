@@ -1,7 +1,7 @@
 //! Can any bytes break the reading of PROXY headers, or be read in two ways?
 #![no_main]
 
-use fairlead_balancer::proxy_header::{self, Header, LONGEST};
+use fairlead_balancer::proxy_header::{self, Header, LONGEST, Opening, Suspicion};
 use fairlead_balancer::spec::ProxyVersion;
 use libfuzzer_sys::fuzz_target;
 
@@ -12,6 +12,12 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(proxy_header::parse(&input[..length]), Ok(Some((header, length))));
     for end in 0..length {
         assert_eq!(proxy_header::parse(&input[..end]), Ok(None));
+    }
+    // Who may not send it is found out, in whatever pieces it comes.
+    for size in [1, 2, 5, 7, 11, 12, 13] {
+        let mut suspicion = Suspicion::default();
+        let mut heard = input[..length].chunks(size).map(|piece| suspicion.hear(piece));
+        assert_eq!(heard.find(|opening| *opening != Opening::Undecided), Some(Opening::Header));
     }
     let Header::Proxied { client, local } = header else { return };
     for version in [ProxyVersion::V1, ProxyVersion::V2] {

@@ -7,7 +7,7 @@
 //!   (one Lease a Node)  <-- ours, every 0.4 s, with the links that lan sees
 //! ```
 //!
-//! As long as no address is wanted nothing is written at all.
+//! As long as no address is wanted nothing is written at all, and little while there is no other Node.
 //!
 //! What happens when the API is away: nobody can see who lives. So whoever holds an address goes on, and nobody begins. A Node that
 //! alone lost the API looks dead to others: one of them takes its addresses over, and it stops as soon as it hears on the LAN
@@ -15,6 +15,7 @@
 //! the same facts; who lost stops at once, and the owner announces again.
 
 mod beat;
+mod figures;
 mod lan;
 mod pulse;
 mod task;
@@ -29,7 +30,9 @@ use fairlead_kernel::link::Links;
 use tokio::sync::watch;
 
 use crate::guard::{self, Guard};
+use crate::metrics::Sample;
 use crate::owner::{Ownership, Wanted};
+use figures::Figures;
 
 pub use lan::Here;
 pub use pulse::Times;
@@ -83,6 +86,7 @@ impl Owners {
 pub struct Announcer {
     input: Arc<watch::Sender<Option<Arc<Input>>>>,
     owners: watch::Receiver<Arc<Owners>>,
+    figures: Arc<Figures>,
 }
 
 impl Announcer {
@@ -90,7 +94,9 @@ impl Announcer {
     pub fn new(settings: Settings) -> (Announcer, Task) {
         let (input, told) = watch::channel(None);
         let (tell, owners) = watch::channel(Arc::default());
-        (Announcer { input: Arc::new(input), owners }, Task::new(settings, told, tell))
+        let figures = Arc::<Figures>::default();
+        let task = Task::new(settings, told, tell, figures.clone());
+        (Announcer { input: Arc::new(input), owners, figures }, task)
     }
 
     /// This is so from now on.
@@ -101,6 +107,11 @@ impl Announcer {
     /// Who answers for which address, now and whenever it changes.
     pub fn owners(&self) -> watch::Receiver<Arc<Owners>> {
         self.owners.clone()
+    }
+
+    /// What it did and sees, for metrics.
+    pub fn samples(&self) -> Vec<Sample> {
+        self.figures.samples(&self.owners.borrow())
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use ipnet::IpNet;
 
+use crate::announce::Times;
 use crate::pools::{Pool, Range, overlap};
 use crate::spec::Scheme;
 use crate::tls::Place;
@@ -37,6 +38,8 @@ pub struct Config {
     pub default: bool,
     /// The interfaces on which addresses are announced; empty: those that have the subnet.
     pub interfaces: Vec<String>,
+    /// How Nodes that announce addresses tell each other that they live.
+    pub heartbeats: Times,
 }
 
 /// Where access logs go.
@@ -86,6 +89,7 @@ impl Default for Config {
             vpc_ranges: Vec::new(),
             default: true,
             interfaces: Vec::new(),
+            heartbeats: Times::default(),
         }
     }
 }

@@ -13,6 +13,7 @@ pub mod counters;
 pub mod deadline;
 mod listener;
 mod opening;
+pub(crate) mod orders;
 pub(crate) mod secure;
 mod thread;
 
@@ -26,7 +27,6 @@ use std::time::Duration;
 use fairlead_api::source::Key;
 use fairlead_api::view::Protocol;
 use fairlead_kernel::relay;
-use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
 
 use crate::backends::{BackendStatus, Rules};
@@ -35,7 +35,7 @@ use crate::serving::{Current, Serving};
 pub use context::Context;
 use counters::Totals;
 use listener::Shared;
-use thread::Command;
+use thread::{Command, Commands};
 
 /// How an engine is to be.
 #[derive(Debug, Clone)]
@@ -114,7 +114,7 @@ pub struct ListenerStatus {
 #[derive(Debug)]
 pub struct Engine {
     options: Arc<Options>,
-    threads: Vec<(UnboundedSender<Command>, Option<JoinHandle<()>>)>,
+    threads: Vec<(Commands, Option<JoinHandle<()>>)>,
     listeners: Mutex<Listeners>,
     checks: Checks,
 }
@@ -157,8 +157,9 @@ impl Engine {
         let Listeners { all, owners } = &mut *state;
         let wanted: BTreeSet<SocketAddr> =
             serving.addresses.iter().map(|ip| SocketAddr::new(*ip, serving.listener.port)).collect();
+        let new = !all.contains_key(&key);
         self.rule(&serving);
-        self.checks.watch(&key, &serving);
+        self.checks.watch(&key, &serving, new);
         let entry = all.entry(key.clone()).or_insert_with(|| Entry {
             shared: Arc::new(Shared::new(Current::new(serving.clone()), self.threads.len())),
             addresses: BTreeSet::new(),
@@ -169,7 +170,7 @@ impl Engine {
         left.iter().for_each(|at| drop((entry.addresses.remove(at), owners.remove(at))));
         entry.addresses.extend(opened.keys());
         owners.extend(opened.keys().map(|at| (*at, key.clone())));
-        self.tell(&entry.shared, opened, left);
+        self.tell(&entry.shared, new, opened, &left);
         if failed.is_empty() { Ok(()) } else { Err(ListenError { failed }) }
     }
 
@@ -180,8 +181,7 @@ impl Engine {
         entry.addresses.iter().for_each(|at| drop(state.owners.remove(at)));
         self.checks.forget(key);
         for (commands, _) in &self.threads {
-            // A thread that is gone has nothing to stop.
-            let _ = commands.send(Command::Stop(entry.shared.clone()));
+            Command::stop(entry.shared.clone()).give(commands);
         }
     }
 
@@ -247,11 +247,10 @@ impl Engine {
     }
 
     /// Hands every thread its sockets.
-    fn tell(&self, shared: &Arc<Shared>, mut opened: Sockets, left: Vec<SocketAddr>) {
+    fn tell(&self, shared: &Arc<Shared>, new: bool, mut opened: Sockets, left: &[SocketAddr]) {
         for (commands, _) in &self.threads {
             let mine = opened.iter_mut().filter_map(|(at, sockets)| Some((*at, sockets.pop()?))).collect();
-            // A thread that is gone serves nobody; that it is gone was said when it went.
-            let _ = commands.send(Command::Serve { shared: shared.clone(), opened: mine, left: left.clone() });
+            Command::serve(shared.clone(), new, mine, left.to_vec()).give(commands);
         }
     }
 
@@ -263,7 +262,7 @@ impl Engine {
 /// How often the end of connections is looked for.
 const LOOK: Duration = Duration::from_millis(20);
 
-fn end((commands, thread): (UnboundedSender<Command>, Option<JoinHandle<()>>)) {
+fn end((commands, thread): (Commands, Option<JoinHandle<()>>)) {
     drop(commands);
     // A panic of a thread has been reported by the thread.
     let _ = thread.map(JoinHandle::join);

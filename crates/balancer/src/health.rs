@@ -18,12 +18,12 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::runtime::Builder;
 use tokio::sync::Semaphore;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
 use tokio::time::Instant;
 
 use crate::backends::{Backends, Health};
 use crate::engine::ListenerKey;
+use crate::engine::orders::{Giver, Taker, orders};
 use crate::proxy_header;
 use crate::serving::Serving;
 use crate::spec::{Check, How, ProxyVersion};
@@ -36,13 +36,17 @@ const FIRST: Duration = Duration::from_secs(1);
 /// The thread that looks.
 #[derive(Debug)]
 pub struct Checks {
-    orders: UnboundedSender<Order>,
+    orders: Giver<ListenerKey, Order>,
 }
 
 #[derive(Debug)]
 enum Order {
-    Watch(ListenerKey, Watched),
-    Forget(ListenerKey),
+    /// Look at it; `new`: the thread has not heard of it.
+    Watch {
+        watched: Watched,
+        new: bool,
+    },
+    Forget,
 }
 
 /// How the backends of a listener are looked at.
@@ -57,42 +61,50 @@ struct Watched {
 impl Checks {
     /// Starts the thread. It ends when this is dropped.
     pub fn start() -> io::Result<Checks> {
-        // Without a bound: an order a change of a listener, and the thread only notes them.
-        let (orders, receiver) = unbounded_channel();
+        let (orders, taker) = orders();
         let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
-        let work = move || LocalSet::new().block_on(&runtime, obey(receiver));
+        let work = move || LocalSet::new().block_on(&runtime, obey(taker));
         std::thread::Builder::new().name("balancer-checks".to_owned()).spawn(work)?;
         Ok(Checks { orders })
     }
 
-    /// Looks at the backends of a listener from now on, and as it says now.
-    pub fn watch(&self, key: &ListenerKey, serving: &Serving) {
+    /// Looks at the backends of a listener, which may be a new one, from now on, and as it says now.
+    pub fn watch(&self, key: &ListenerKey, serving: &Serving, new: bool) {
         let watched = Watched {
             backends: serving.backends.clone(),
             check: serving.spec.check.clone(),
             proxy: serving.listener.send_proxy,
         };
-        // The thread lives as long as this.
-        let _ = self.orders.send(Order::Watch(key.clone(), watched));
+        self.orders.give(key.clone(), |waits| {
+            let new = match waits {
+                None => new,
+                Some(Order::Watch { new, .. }) => new,
+                Some(Order::Forget) => false,
+            };
+            Some(Order::Watch { watched, new })
+        });
     }
 
     /// Looks at them no more.
     pub fn forget(&self, key: &ListenerKey) {
-        let _ = self.orders.send(Order::Forget(key.clone()));
+        let known = |order: &Order| !matches!(order, Order::Watch { new: true, .. });
+        self.orders.give(key.clone(), |waits| waits.is_none_or(|order| known(&order)).then_some(Order::Forget));
     }
 }
 
-async fn obey(mut orders: UnboundedReceiver<Order>) {
+async fn obey(orders: Taker<ListenerKey, Order>) {
     let looks = Rc::new(Semaphore::new(LOOKS));
     let mut listeners: HashMap<ListenerKey, (Watched, Task)> = HashMap::new();
-    while let Some(order) = orders.recv().await {
-        match order {
-            Order::Forget(key) => drop(listeners.remove(&key)),
-            Order::Watch(key, new) => {
-                let same = listeners.get(&key).is_some_and(|(old, _)| old.is(&new));
-                if !same {
-                    let task = Task(spawn_local(follow(new.clone(), looks.clone())));
-                    listeners.insert(key, (new, task));
+    while let Some(all) = orders.take().await {
+        for (key, order) in all {
+            match order {
+                Order::Forget => drop(listeners.remove(&key)),
+                Order::Watch { watched, .. } => {
+                    let same = listeners.get(&key).is_some_and(|(old, _)| old.is(&watched));
+                    if !same {
+                        let task = Task(spawn_local(follow(watched.clone(), looks.clone())));
+                        listeners.insert(key, (watched, task));
+                    }
                 }
             }
         }

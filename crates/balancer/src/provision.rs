@@ -7,6 +7,7 @@
 //! ```
 //! Nothing is remembered that is not in the API: the status of Services says who has which address.
 
+mod ports;
 mod queue;
 mod state;
 #[cfg(test)]
@@ -25,7 +26,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-pub use state::{Kept, Note, Ours, State, Task};
+pub use state::{Good, Kept, Note, Ours, State, Task};
 
 use crate::config::{Around, Config};
 use crate::pools::Pool;

@@ -11,6 +11,8 @@ mod tests;
 
 /// What version 2 begins with.
 const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
+/// What version 1 begins with.
+const LINE: &[u8] = b"PROXY ";
 /// The longest line of version 1, with its end.
 const LONGEST_LINE: usize = 107;
 /// The longest header that is read: addresses take 52 bytes, the rest of version 2 is what fronts add for themselves.
@@ -40,8 +42,47 @@ pub fn parse(bytes: &[u8]) -> Result<Option<(Header, usize)>, Malformed> {
     let begins = |with: &[u8]| bytes.iter().zip(with).all(|(byte, wanted)| byte == wanted);
     match bytes {
         bytes if begins(&SIGNATURE) && bytes.first() != Some(&b'P') => parse_binary(bytes),
-        bytes if begins(b"PROXY ") => parse_line(bytes),
+        bytes if begins(LINE) => parse_line(bytes),
         _ => Err(Malformed),
+    }
+}
+
+/// What the first bytes of somebody are who may not send a header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opening {
+    /// They may still become a header.
+    Undecided,
+    /// They begin one.
+    Header,
+    /// They are none, and will be none.
+    Other,
+}
+
+/// Looks at the first bytes of somebody who may not send a header, however small the pieces are in which they come.
+#[derive(Debug, Clone, Default)]
+pub struct Suspicion {
+    seen: [u8; SIGNATURE.len()],
+    length: usize,
+}
+
+impl Suspicion {
+    /// These come next. All the bytes of a header that were passed on before it is one are too few to be taken for one.
+    pub fn hear(&mut self, bytes: &[u8]) -> Opening {
+        for byte in bytes {
+            let Some(place) = self.seen.get_mut(self.length) else { break };
+            *place = *byte;
+            self.length += 1;
+        }
+        let seen = &self.seen[..self.length];
+        let of = |mark: &[u8]| match seen.len() < mark.len() {
+            true if mark.starts_with(seen) => Opening::Undecided,
+            false if seen.starts_with(mark) => Opening::Header,
+            _ => Opening::Other,
+        };
+        match of(LINE) {
+            Opening::Other => of(&SIGNATURE),
+            decided => decided,
+        }
     }
 }
 

@@ -73,6 +73,7 @@ impl Settings {
 /// Runs load balancers until told to stop.
 pub async fn run(cluster: Cluster, settings: Settings, stop: CancellationToken) {
     let (here, page) = (node::Here::default(), page::Page::new(&settings.node, &settings.config.vpc_ranges));
+    page.serves(settings.ours(), &settings.config);
     let served = here.clone();
     let released: Released = Arc::new(move |key| !served.read().unwrap_or_else(PoisonError::into_inner).contains(key));
     let (tell, found) = watch::channel(Arc::new(Found::default()));

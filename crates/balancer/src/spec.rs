@@ -10,6 +10,7 @@ use fairlead_api::view::{Family, Protocol};
 use ipnet::IpNet;
 
 mod facts;
+mod good;
 mod listeners;
 pub mod names;
 mod notes;
@@ -19,8 +20,9 @@ mod table;
 mod value;
 
 pub use facts::Fact;
+pub use good::{good, recall};
 pub use notes::{Need, Note, Refusal};
-pub use read::{list, read};
+pub use read::{list, read, relevant};
 pub use rules::{Carries, Purpose, Rule};
 
 /// What a Service asks of its load balancer.

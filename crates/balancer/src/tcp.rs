@@ -8,6 +8,7 @@
 mod copy;
 pub mod dial;
 mod splice;
+pub(crate) mod stranger;
 
 use std::future::poll_fn;
 use std::io;
@@ -42,7 +43,8 @@ pub(crate) async fn serve(mut client: TcpStream, ends: Ends, serving: Arc<Servin
     }
 }
 
-/// Serves a client's connection that TLS was taken off, or is to be put on towards the backend, or both.
+/// Serves a client's connection whose bytes must come into this process: TLS was taken off, or is to be put on towards the
+/// backend, or its first bytes are looked at.
 pub(crate) async fn serve_secured<S>(
     mut client: S,
     ends: Ends,
@@ -90,6 +92,8 @@ enum How {
     Idle,
     /// Its backend or listener was gone, and its time over.
     Over,
+    /// What it began with is not carried; who refused it has counted it.
+    Refused,
 }
 
 /// How many bytes moved: from the client, to the client.
@@ -184,6 +188,7 @@ impl<'a> Trip<'a> {
             }
             match carried {
                 Poll::Ready(Ok(())) => Poll::Ready(How::Done),
+                Poll::Ready(Err(error)) if stranger::is_unwelcome(&error) => Poll::Ready(How::Refused),
                 Poll::Ready(Err(_)) => Poll::Ready(How::Broken),
                 Poll::Pending => self.deadline.poll(cx).map(|()| How::Idle),
             }
@@ -209,7 +214,7 @@ impl<'a> Trip<'a> {
     fn end(&self, how: &How) {
         let counters = self.context.counters();
         match how {
-            How::Done => {}
+            How::Done | How::Refused => {}
             How::Broken => counters.broken.add(1),
             How::Idle => counters.idle.add(1),
             How::Over => counters.ended.add(1),

@@ -21,6 +21,7 @@ mod certificate;
 mod certificates;
 mod client;
 pub mod policy;
+mod rsa;
 mod sni;
 mod stream;
 

@@ -7,6 +7,8 @@ mod abuse;
 mod bodies;
 #[path = "http/change.rs"]
 mod change;
+#[path = "http/ends.rs"]
+mod ends;
 #[path = "http/lab.rs"]
 mod lab;
 #[path = "http/programs.rs"]
@@ -19,3 +21,5 @@ mod retries;
 mod streams;
 #[path = "http/tunnels.rs"]
 mod tunnels;
+#[path = "http/web_sockets.rs"]
+mod web_sockets;

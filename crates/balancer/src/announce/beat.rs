@@ -5,10 +5,13 @@
 //!   fairlead.dev/networks: eth0 02:00:00:00:00:01 192.0.2.0/24 fd00::/64; eth1 ...
 //!   holderIdentity: NODE, or nothing once it said that it goes
 //!   renewTime: another one with every beat; only that it changes counts
+//!   leaseDurationSeconds: how long it may take to the next one, where its Node is alone and beats slowly
 //! ```
 
 #[cfg(test)]
 mod tests;
+
+use std::time::Duration;
 
 use fairlead_api::kinds;
 use fairlead_api::source::{Key, Selection};
@@ -29,6 +32,8 @@ const COMPONENT: &str = "fairlead.dev/component";
 const ANNOUNCER: &str = "announcer";
 /// The annotation with the links of the Node.
 const NETWORKS: &str = "fairlead.dev/networks";
+/// Nobody is waited for longer, whatever its Lease says, in seconds.
+const LONGEST: u64 = 60;
 /// More links, or networks of a link, are not believed.
 const MOST: usize = 64;
 
@@ -39,6 +44,8 @@ pub(super) struct Beat {
     pub(super) stamp: String,
     /// Whether its holder said that it goes.
     pub(super) left: bool,
+    /// How long it may take to the next one; `None`: as long as usual.
+    pub(super) lasts: Option<Duration>,
     /// The links of the Node.
     pub(super) attachments: Vec<Attachment>,
 }
@@ -59,7 +66,8 @@ impl Beat {
         let lease: Lease = serde_json::from_slice(json).ok()?;
         let networks = lease.metadata.annotations.get(NETWORKS).map(String::as_str).unwrap_or_default();
         let left = lease.spec.holder_identity.unwrap_or_default().is_empty();
-        Some(Beat { stamp: lease.spec.renew_time.unwrap_or_default(), left, attachments: read(networks) })
+        let lasts = lease.spec.lease_duration_seconds.map(|seconds| Duration::from_secs(seconds.min(LONGEST)));
+        Some(Beat { stamp: lease.spec.renew_time.unwrap_or_default(), left, lasts, attachments: read(networks) })
     }
 }
 
@@ -75,6 +83,7 @@ struct Lease {
 struct LeaseSpec {
     holder_identity: Option<String>,
     renew_time: Option<String>,
+    lease_duration_seconds: Option<u64>,
 }
 
 /// Our own Lease.
@@ -95,9 +104,10 @@ impl Heart {
     }
 
     /// Renews it, or makes it.
-    pub(super) async fn beat(self, stamp: String, attachments: Vec<Attachment>) -> Result<(), Error> {
-        let annotations = json!({NETWORKS: write(&attachments)});
-        let spec = json!({"holderIdentity": self.node, "renewTime": stamp});
+    pub(super) async fn beat(self, beat: Beat) -> Result<(), Error> {
+        let annotations = json!({NETWORKS: write(&beat.attachments)});
+        let lasts = beat.lasts.map(|lasts| lasts.as_secs() + u64::from(lasts.subsec_nanos() > 0));
+        let spec = json!({"holderIdentity": self.node, "renewTime": beat.stamp, "leaseDurationSeconds": lasts});
         let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}, "spec": spec}));
         let name = format!("{PREFIX}{}", self.node);
         match self.cluster.patch(&kinds::LEASE, NAMESPACE, &name, &patch).await {

@@ -8,6 +8,7 @@
 //! ```
 //! A killed process answers nothing from that moment on; what it left in the kernel is silent (see [`crate::guard`]).
 
+mod desk;
 mod held;
 mod port;
 mod thread;
@@ -15,17 +16,18 @@ mod thread;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use fairlead_kernel::Error;
 use fairlead_kernel::packet::Hardware;
 use fairlead_kernel::relay::Waker;
-use tokio::sync::{mpsc as later, watch};
+use tokio::sync::{mpsc, watch};
 
 use crate::guard::Program;
 use crate::owner::Attachment;
 
+use desk::Desk;
 pub use held::Here;
 
 /// Reports nobody took; who listens is behind, and the next ones say the same.
@@ -71,7 +73,7 @@ pub(super) struct Rival {
 /// The thread. It ends, and holds nothing any more, when this is dropped.
 #[derive(Debug)]
 pub(super) struct Lan {
-    orders: mpsc::Sender<Told>,
+    desk: Arc<Desk>,
     waker: Arc<Waker>,
     thread: Option<JoinHandle<()>>,
     /// The links of this machine.
@@ -79,20 +81,14 @@ pub(super) struct Lan {
     /// How it is with what is held.
     pub(super) here: watch::Receiver<BTreeMap<IpAddr, Here>>,
     /// Others who say that they have what we announce.
-    pub(super) rivals: later::Receiver<Rival>,
-}
-
-/// What the thread is told.
-enum Told {
-    Hold(Orders),
-    Stop,
+    pub(super) rivals: mpsc::Receiver<Rival>,
 }
 
 /// Where the thread says things.
 struct Says {
     attachments: watch::Sender<Vec<Attachment>>,
     here: watch::Sender<BTreeMap<IpAddr, Here>>,
-    rivals: later::Sender<Rival>,
+    rivals: mpsc::Sender<Rival>,
 }
 
 impl Lan {
@@ -100,31 +96,27 @@ impl Lan {
     pub(super) fn start() -> Result<Lan, Error> {
         let failed = |source: io::Error| Error::System { action: "starting the announcer".into(), source };
         let waker = Arc::new(Waker::new().map_err(failed)?);
-        let (orders, told) = mpsc::channel();
+        let desk = Arc::new(Desk::default());
         let (attachments, attached) = watch::channel(Vec::new());
         let (here, heres) = watch::channel(BTreeMap::new());
-        let (rivals, heard) = later::channel(REPORTS);
+        let (rivals, heard) = mpsc::channel(REPORTS);
         let says = Says { attachments, here, rivals };
-        let thread = thread::Thread::open(told, waker.clone(), says)?;
+        let thread = thread::Thread::open(desk.clone(), waker.clone(), says)?;
         let thread = std::thread::Builder::new().name("announcer".into()).spawn(|| thread.run()).map_err(failed)?;
-        Ok(Lan { orders, waker, thread: Some(thread), attachments: attached, here: heres, rivals: heard })
+        Ok(Lan { desk, waker, thread: Some(thread), attachments: attached, here: heres, rivals: heard })
     }
 
     /// Has it hold these and no others.
     pub(super) fn hold(&self, orders: Orders) {
-        self.tell(Told::Hold(orders));
-    }
-
-    fn tell(&self, told: Told) {
-        // It fails only when the thread is gone.
-        let _ = self.orders.send(told);
+        self.desk.put(orders);
         self.waker.wake();
     }
 }
 
 impl Drop for Lan {
     fn drop(&mut self) {
-        self.tell(Told::Stop);
+        self.desk.stop();
+        self.waker.wake();
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }

@@ -4,6 +4,9 @@
 //! The silence of another proves nothing while the API does not answer. So a Node counts as silent only when a write of our own,
 //! begun after its time was over, has come back by the same watch: had it renewed its Lease in time, that would have come first.
 //! Time in which our own writes did not come back is not counted against others.
+//!
+//! A Node that is alone beats slowly, and its Lease says so (`leaseDurationSeconds`): who comes later waits that long for it, or until it
+//! has beaten as usual, which it does as soon as it sees that somebody came.
 
 #[cfg(test)]
 mod tests;
@@ -21,11 +24,17 @@ pub struct Times {
     pub interval: Duration,
     /// After how long without a renewal it is silent. At least two intervals; more, so that one may be late.
     pub limit: Duration,
+    /// How often a Node renews its Lease while nobody is there who could take over.
+    pub alone: Duration,
 }
 
 impl Default for Times {
     fn default() -> Times {
-        Times { interval: Duration::from_millis(400), limit: Duration::from_millis(1100) }
+        Times {
+            interval: Duration::from_millis(400),
+            limit: Duration::from_millis(1100),
+            alone: Duration::from_secs(10),
+        }
     }
 }
 
@@ -37,6 +46,8 @@ pub(super) struct Pulse {
     heard: BTreeMap<String, Heard>,
     /// When the newest write of ours began that came back by the watch.
     proof: Option<Instant>,
+    /// Nobody else was there then, and nothing has come up since: what is known is good for longer.
+    calm: bool,
 }
 
 #[derive(Debug)]
@@ -49,7 +60,7 @@ struct Heard {
 impl Pulse {
     pub(super) fn new(me: &str, mut times: Times) -> Pulse {
         times.limit = times.limit.max(times.interval * 2);
-        Pulse { me: me.to_owned(), times, heard: BTreeMap::new(), proof: None }
+        Pulse { me: me.to_owned(), times, heard: BTreeMap::new(), proof: None, calm: false }
     }
 
     /// A Lease as it is now. Whether that changes what is known of the Node, beside that it lives.
@@ -80,6 +91,8 @@ impl Pulse {
     /// A write of ours that began then came back. Whether that makes somebody silent.
     pub(super) fn prove(&mut self, began: Instant) -> bool {
         let Some(before) = self.proof else {
+            // Whatever was heard until now was not watched before.
+            self.heard.values_mut().for_each(|heard| heard.at = heard.at.max(began));
             self.proof = Some(began);
             return true;
         };
@@ -89,7 +102,7 @@ impl Pulse {
         let late = began.duration_since(before).saturating_sub(self.times.interval);
         // A little lateness is usual, and would add up.
         if late > self.times.interval / 4 {
-            self.heard.values_mut().for_each(|heard| heard.at += late);
+            self.heard.values_mut().for_each(|heard| heard.at = (heard.at + late).min(began).max(heard.at));
         }
         let silent =
             |pulse: &Pulse| pulse.heard.keys().filter(|&node| pulse.presence(node) == Presence::Silent).count();
@@ -104,7 +117,7 @@ impl Pulse {
             None => Presence::Unheard,
             Some(heard) if heard.beat.left => Presence::Left,
             Some(_) if node == self.me => Presence::Live,
-            Some(heard) if self.proof.is_some_and(|proof| proof >= heard.at + self.times.limit) => Presence::Silent,
+            Some(heard) if self.proof.is_some_and(|proof| proof >= self.over(heard)) => Presence::Silent,
             Some(_) => Presence::Live,
         }
     }
@@ -118,12 +131,38 @@ impl Pulse {
     pub(super) fn next_suspicion(&self) -> Option<Instant> {
         let others = self.heard.iter().filter(|(node, _)| **node != self.me);
         let live = others.filter(|(node, _)| self.presence(node) == Presence::Live);
-        live.map(|(_, heard)| heard.at + self.times.limit).min()
+        live.map(|(_, heard)| self.over(heard)).min()
+    }
+
+    /// When the time of a Node is over.
+    fn over(&self, heard: &Heard) -> Instant {
+        heard.at + heard.beat.lasts.map_or(self.times.limit, |lasts| lasts.max(self.times.limit))
+    }
+
+    /// Whether the heart of another Node beats.
+    pub(super) fn hears_others(&self) -> bool {
+        self.heard.keys().any(|node| *node != self.me && self.presence(node) == Presence::Live)
+    }
+
+    /// Nobody else is there: the next beat may come later.
+    pub(super) fn rest(&mut self) {
+        self.calm = true;
+    }
+
+    /// Something came up. Whether it was calm until now.
+    pub(super) fn rouse(&mut self) -> bool {
+        std::mem::take(&mut self.calm)
+    }
+
+    /// Whether beats are slow.
+    pub(super) fn is_calm(&self) -> bool {
+        self.calm
     }
 
     /// Until when what is known is good enough to begin something.
     pub(super) fn sighted_until(&self) -> Option<Instant> {
-        self.proof.map(|proof| proof + self.times.limit)
+        let rest = if self.calm { self.times.alone } else { Duration::ZERO };
+        self.proof.map(|proof| proof + rest + self.times.limit)
     }
 
     /// Whether what is known is good enough to begin something.

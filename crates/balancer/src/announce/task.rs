@@ -1,5 +1,6 @@
 //! The task of an announcer: follows heartbeats, gives its own, decides, and tells the thread that holds addresses.
 
+mod alone;
 mod decide;
 mod events;
 mod hearts;
@@ -20,6 +21,7 @@ use tokio::time::{sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::beat;
+use super::figures::Figures;
 use super::lan::{Lan, Orders, Post, Rival};
 use super::pulse::Pulse;
 use super::{Input, Owners, Settings};
@@ -37,6 +39,7 @@ pub struct Task {
     settings: Settings,
     input: watch::Receiver<Option<Arc<Input>>>,
     owners: watch::Sender<Arc<Owners>>,
+    figures: Arc<Figures>,
 }
 
 impl Task {
@@ -44,8 +47,9 @@ impl Task {
         settings: Settings,
         input: watch::Receiver<Option<Arc<Input>>>,
         owners: watch::Sender<Arc<Owners>>,
+        figures: Arc<Figures>,
     ) -> Task {
-        Task { settings, input, owners }
+        Task { settings, input, owners, figures }
     }
 
     /// Works until told to stop; then others are told so that they take over at once. An error only if the machine does not let
@@ -71,6 +75,7 @@ struct Work {
     cluster: Cluster,
     told: watch::Receiver<Option<Arc<Input>>>,
     tell: watch::Sender<Arc<Owners>>,
+    figures: Arc<Figures>,
     lan: Lan,
     recorder: Recorder,
     input: Arc<Input>,
@@ -81,6 +86,8 @@ struct Work {
     stepped: Instant,
     /// Nodes a list under way has shown.
     listing: BTreeSet<String>,
+    /// Whether a list was ever complete.
+    listed: bool,
     /// A beat that is on its way.
     writing: Option<Writing>,
     /// When it began.
@@ -99,6 +106,8 @@ struct Work {
     /// What we hold.
     posts: BTreeMap<IpAddr, Post>,
     sighted: bool,
+    /// The calm is over, and nothing came back since: nothing happened that others would have to hear.
+    roused: bool,
 }
 
 /// What woke us.
@@ -123,6 +132,7 @@ impl Work {
             cluster,
             told: task.input,
             tell: task.owners,
+            figures: task.figures,
             lan,
             recorder,
             input,
@@ -130,6 +140,7 @@ impl Work {
             steps,
             stepped: now,
             listing: BTreeSet::new(),
+            listed: false,
             writing: None,
             began: None,
             next: now,
@@ -140,6 +151,7 @@ impl Work {
             contested: BTreeMap::new(),
             posts: BTreeMap::new(),
             sighted: false,
+            roused: false,
         }
     }
 
@@ -164,9 +176,11 @@ impl Work {
                 Woken::Rival(rival) => self.meet(rival),
                 Woken::Time => false,
             };
+            self.look_around();
             let sighted = self.pulse.sighted(Instant::now());
             if changed || sighted != self.sighted {
-                let again = sighted && !self.sighted;
+                let again = sighted && !self.sighted && !self.roused;
+                self.roused &= !sighted;
                 self.sighted = sighted;
                 self.decide(again);
             }
@@ -223,6 +237,9 @@ impl Work {
 
     fn take_input(&mut self) -> bool {
         let Some(input) = self.told.borrow_and_update().clone() else { return false };
+        if self.is_news(&input) {
+            self.rouse();
+        }
         self.input = input;
         let guard = guard(&self.input);
         if *self.guard != guard {

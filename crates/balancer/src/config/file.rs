@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use fairlead_api::selector::LabelSelector;
 use ipnet::IpNet;
+use jiff::SignedDuration;
 use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, de};
 
 use super::{Bucket, Config, ConfigError};
+use crate::announce::Times;
 use crate::pools::{Pool, Range};
 use crate::spec::Scheme;
 use crate::tls::Place;
@@ -49,6 +52,7 @@ struct File {
     #[serde(default = "yes")]
     default: bool,
     interfaces: Vec<String>,
+    heartbeats: Heartbeats,
 }
 
 #[derive(Deserialize)]
@@ -105,7 +109,7 @@ impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for Parsed<T> {
             type Value = Parsed<T>;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a range of addresses")
+                f.write_str("a text")
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Parsed<T>, E> {
@@ -192,6 +196,48 @@ impl TryFrom<BucketEntry> for BucketValue {
     }
 }
 
+/// Heartbeats, checked.
+#[derive(Default, Deserialize)]
+#[serde(try_from = "HeartbeatsEntry")]
+struct Heartbeats(Times);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct HeartbeatsEntry {
+    interval: Option<Parsed<SignedDuration>>,
+    limit: Option<Parsed<SignedDuration>>,
+    alone: Option<Parsed<SignedDuration>>,
+}
+
+/// Heartbeats more often than this would be all the API does; more seldom, nobody would take over.
+const SHORTEST: Duration = Duration::from_millis(50);
+const LONGEST: Duration = Duration::from_secs(30);
+
+impl TryFrom<HeartbeatsEntry> for Heartbeats {
+    type Error = &'static str;
+
+    fn try_from(entry: HeartbeatsEntry) -> Result<Heartbeats, &'static str> {
+        let usual = Times::default();
+        let read = |given: Option<Parsed<SignedDuration>>, usual: Duration| match given {
+            Some(Parsed(given)) => Duration::try_from(given).unwrap_or_default(),
+            None => usual,
+        };
+        let interval = read(entry.interval, usual.interval);
+        let limit = read(entry.limit, usual.limit);
+        let alone = read(entry.alone, usual.alone);
+        if [interval, limit, alone].iter().any(|time| !(SHORTEST..=LONGEST).contains(time)) {
+            return Err("heartbeats: times are from 50ms to 30s");
+        }
+        if limit < interval * 2 {
+            return Err("heartbeats: want a limit of at least two intervals");
+        }
+        if alone < interval {
+            return Err("heartbeats: want a time alone that is not shorter than the interval");
+        }
+        Ok(Heartbeats(Times { interval, limit, alone }))
+    }
+}
+
 impl From<File> for Config {
     fn from(file: File) -> Config {
         let plain =
@@ -206,6 +252,7 @@ impl From<File> for Config {
             vpc_ranges: plain(file.vpc_ranges),
             default: file.default,
             interfaces: file.interfaces,
+            heartbeats: file.heartbeats.0,
         }
     }
 }

@@ -32,6 +32,7 @@ trustedFronts: [203.0.113.0/24]
 vpcRanges: [10.0.0.0/8]
 default: false
 interfaces: [eth0]
+heartbeats: {interval: 1s, limit: 2500ms, alone: 20s}
 ",
     )
     .unwrap();
@@ -45,6 +46,8 @@ interfaces: [eth0]
     assert!(matches!(&config.buckets["far"], Bucket::S3 { region, .. } if region == "eu-central-1"));
     assert_eq!((config.backend_ca.is_some(), config.default), (true, false));
     assert_eq!((config.trusted_fronts.len(), config.vpc_ranges.len(), config.interfaces.len()), (1, 1, 1));
+    let times = config.heartbeats;
+    assert_eq!([times.interval, times.limit, times.alone].map(|time| time.as_millis()), [1000, 2500, 20_000]);
 }
 
 #[test]
@@ -74,6 +77,12 @@ fn a_mistake_is_told_with_its_line() {
     check("certificates:\n  a: {certificate: x}\n", &["line 2: ", "`key: FILE`"]);
     check("buckets:\n  a: {s3: ftp://x, credentials: y}\n", &["line 2: ", "http://"]);
     check("buckets:\n  a: {}\n", &["line 2: ", "directory"]);
+    check("heartbeats: {interval: 1ms}\n", &["line 1: ", "from 50ms to 30s"]);
+    check("heartbeats: {alone: 5m}\n", &["line 1: ", "from 50ms to 30s"]);
+    check("heartbeats: {interval: 1s}\n", &["line 1: ", "at least two intervals"]);
+    check("heartbeats: {interval: 1s, limit: 3s, alone: 900ms}\n", &["line 1: ", "not shorter than the interval"]);
+    check("heartbeats: {interval: soon}\n", &["line 1: ", "soon"]);
+    check("heartbeats: {beat: 1s}\n", &["line 1: ", "unknown key `beat`"]);
     check("default: perhaps\n", &["line 1: "]);
     check(
         "pools:\n- {name: a, addresses: [192.0.2.0/28]}\n- {name: b, addresses: [192.0.2.7]}\n",

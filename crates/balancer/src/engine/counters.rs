@@ -55,7 +55,7 @@ counters! {
     sent,
     /// Connections of clients that are in no range allowed, or that came before there was a certificate to show.
     refused,
-    /// Connections that began with no PROXY header, or a bad one, though one had to come.
+    /// Connections that began with no PROXY header, or a bad one, though one had to come; or with one that nobody may send.
     bad_proxy_headers,
     /// TLS handshakes that failed.
     bad_handshakes,

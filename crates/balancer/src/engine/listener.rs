@@ -90,6 +90,13 @@ impl Local {
         spawn_local(super::accepting::accept(self.clone(), at, socket, stop));
     }
 
+    /// Accepts what waits in a socket, and nothing else.
+    pub(super) fn accept_rest(self: &Rc<Self>, at: SocketAddr, socket: std::net::TcpListener) {
+        let stop = Rc::new(Notify::new());
+        stop.notify_one();
+        spawn_local(super::accepting::accept(self.clone(), at, socket, stop));
+    }
+
     /// Accepts at an address no more.
     pub(super) fn close(&self, at: &SocketAddr) {
         if let Some(stop) = self.sockets.borrow_mut().remove(at) {

@@ -22,13 +22,13 @@ use crate::engine::secure::TlsFacts;
 use crate::proxy_header::{self, Header};
 use crate::serving::{Ends, Serving};
 use crate::spec::Speaks;
-use crate::tcp;
+use crate::tcp::{self, stranger::Stranger};
 
 /// Begins to serve a connection that was accepted at an address.
 pub(super) fn begin(local: &Rc<Local>, stream: TcpStream, peer: SocketAddr, at: SocketAddr) {
     let serving = local.shared.current.get();
     let listener = &serving.listener;
-    // Only a front that is trusted is asked for a header: what anybody else sends that looks like one is bytes.
+    // Only a front that is trusted is asked for a header; who else sends one is refused.
     let fronted = listener.accept_proxy && contains(&serving.trusted, peer.ip());
     if !is_ready(&serving) || (!fronted && !is_allowed(&serving, peer.ip())) {
         local.counters().refused.add(1);
@@ -39,7 +39,7 @@ pub(super) fn begin(local: &Rc<Local>, stream: TcpStream, peer: SocketAddr, at: 
     let opened = local.open();
     let ends = Ends { client: peer, local: at, peer };
     let wrapped = fronted || serving.tls.is_some() || serving.reencrypt.is_some();
-    if !wrapped && listener.speaks == Speaks::Bytes {
+    if !wrapped && listener.speaks == Speaks::Bytes && !listener.accept_proxy {
         // The usual case has a task of its own, which is much smaller than the one for all cases.
         spawn_local(carry(stream, ends, serving, opened));
     } else if !fronted && serving.tls.is_none() && listener.speaks != Speaks::Bytes {
@@ -71,6 +71,10 @@ async fn open(stream: TcpStream, ends: Ends, serving: Arc<Serving>, opened: Open
         None => return,
     };
     match (client, serving.listener.speaks) {
+        (Client::Plain(stream), Speaks::Bytes) if serving.listener.accept_proxy && !fronted => {
+            let stranger = Stranger::new(stream, context.clone());
+            tcp::serve_secured(stranger, ends, None, serving, context).await;
+        }
         (Client::Plain(stream), Speaks::Bytes) if serving.reencrypt.is_none() => {
             tcp::serve(stream, ends, serving, context).await;
         }

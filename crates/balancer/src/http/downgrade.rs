@@ -3,17 +3,19 @@
 //! What HTTP/2 carries as a value may become a line here, so nothing passes that could end one. (The types of crate `http` hold
 //! no CR, LF or NUL in names, values and targets; what they do hold is checked by the rules of HTTP/1 again.)
 
+pub(crate) mod web_socket;
+
 use ::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use ::http::{Request as Head2, Response as Answer2, StatusCode, Uri, Version, request, response};
 use bytes::Bytes;
 
 use super::chunks::is_token;
 use super::forwarded::{Said, line};
-use super::head::{self, Framing, Survey};
+use super::head::{self, Framing};
 use super::name::{self, Name};
 use super::refusal::Refusal;
 use super::request::{Asking, Method, Note, Request, request_line};
-use super::response::{Response, Unreadable};
+use super::response::{Answer, Response, Unreadable, with_head};
 use super::target;
 
 /// The head of HTTP/1 for a request of HTTP/2 is written to `out`. `ended`: it has no body.
@@ -24,7 +26,7 @@ pub(crate) fn to_h1(
     out: &mut Vec<u8>,
 ) -> Result<Request, Refusal> {
     let method = Method::of(parts.method.as_str());
-    let (host, path) = (host(parts)?, path(parts, method)?);
+    let (host, path) = (host(parts)?, path(parts)?);
     let body = body(parts, ended, asking)?;
     out.extend_from_slice(parts.method.as_str().as_bytes());
     out.push(b' ');
@@ -50,23 +52,26 @@ pub(crate) fn to_h1(
 /// The request for a backend that speaks HTTP/2, too.
 pub(crate) fn to_h2(parts: &request::Parts, ended: bool, asking: &Asking<'_>) -> Result<(Head2<()>, Request), Refusal> {
     let method = Method::of(parts.method.as_str());
-    let (host, path) = (host(parts)?, path(parts, method)?);
+    let (host, path) = (host(parts)?, path(parts)?);
     let body = body(parts, ended, asking)?;
-    let mut headers = HeaderMap::with_capacity(parts.headers.len() + 4);
-    for (name, value) in &parts.headers {
-        if passes(name) || *name == header::CONTENT_LENGTH {
-            headers.append(name.clone(), value.clone());
-        }
-    }
+    let mut headers = fields_between_h2(parts, asking)?;
     if wants_trailers(&parts.headers) {
         headers.insert(header::TE, HeaderValue::from_static("trailers"));
     }
-    tell(&mut headers, asking, said(parts, asking).as_ref())?;
     let mut request = Head2::new(());
     *request.method_mut() = parts.method.clone();
     *request.uri_mut() = uri(host, path)?;
     *request.headers_mut() = headers;
     Ok((request, Request { length: 0, method, old: false, body, keep: true, upgrade: false, expects: false }))
+}
+
+fn fields_between_h2(parts: &request::Parts, asking: &Asking<'_>) -> Result<HeaderMap, Refusal> {
+    let mut headers = HeaderMap::with_capacity(parts.headers.len() + 4);
+    for (name, value) in parts.headers.iter().filter(|(name, _)| passes(name)) {
+        headers.append(name.clone(), value.clone());
+    }
+    tell(&mut headers, asking, said(parts, asking).as_ref())?;
+    Ok(headers)
 }
 
 /// The request of HTTP/2 for a head of HTTP/1 that was made for a backend.
@@ -94,26 +99,23 @@ pub(crate) fn h1_to_h2(head: &[u8]) -> Result<Head2<()>, Refusal> {
 
 /// The answer of HTTP/2 for the head of a backend's answer in HTTP/1; `None`: it is not all there.
 pub(crate) fn answer_to_h2(bytes: &[u8], request: &Request) -> Result<Option<(Response, Answer2<()>)>, Unreadable> {
-    let (mut room, mut parsed) = (head::room(), httparse::Response::new(&mut []));
-    let config = httparse::ParserConfig::default();
-    let length = match config.parse_response_with_uninit_headers(&mut parsed, bytes, &mut room) {
-        Ok(httparse::Status::Complete(length)) => length,
-        Ok(httparse::Status::Partial) if bytes.len() < head::LONGEST => return Ok(None),
-        _ => return Err(Unreadable),
-    };
-    let (bytes, fields) = (&bytes[..length], &*parsed.headers);
-    let survey = Survey::of(bytes, fields).map_err(|_| Unreadable)?;
-    let response = Response::of(request, &parsed, length, &survey)?;
-    if response.tunnel {
-        return Err(Unreadable);
-    }
-    let mut answer = Answer2::new(());
-    *answer.status_mut() = StatusCode::from_u16(response.status).map_err(|_| Unreadable)?;
-    *answer.headers_mut() = fields_to_h2(bytes, fields, &survey)?;
-    Ok(Some((response, answer)))
+    with_head(bytes, request, |read| {
+        let mut response = read.response;
+        // Only a stream that is to be a tunnel gets here with 101, and there it is called so.
+        if response.tunnel {
+            response.status = 200;
+        }
+        let mut answer = Answer2::new(());
+        *answer.status_mut() = StatusCode::from_u16(response.status).map_err(|_| Unreadable)?;
+        *answer.headers_mut() = fields_to_h2(read)?;
+        if response.tunnel {
+            answer.headers_mut().remove(header::CONTENT_LENGTH);
+        }
+        Ok((response, answer))
+    })
 }
 
-fn fields_to_h2(head: &[u8], fields: &[httparse::Header<'_>], survey: &Survey) -> Result<HeaderMap, Unreadable> {
+fn fields_to_h2(Answer { head, fields, survey, .. }: &Answer<'_>) -> Result<HeaderMap, Unreadable> {
     // One copy of the head, of which every value is a part.
     let whole = Bytes::copy_from_slice(head);
     let mut headers = HeaderMap::with_capacity(fields.len());
@@ -253,17 +255,18 @@ fn host(parts: &request::Parts) -> Result<&str, Refusal> {
     if target::is_host(host.as_bytes()) { Ok(host) } else { Err(Refusal::HOST) }
 }
 
-fn path(parts: &request::Parts, method: Method) -> Result<&str, Refusal> {
-    if method == Method::Connect {
-        // A tunnel in a stream: HTTP/1 has none.
-        return Err(Refusal::TARGET);
-    }
-    let token = parts.method.as_str().bytes().all(is_token);
+/// The path. A plain CONNECT has none: HTTP/1 knows no tunnel in a stream.
+fn path(parts: &request::Parts) -> Result<&str, Refusal> {
+    path_as(parts.method.as_str(), parts)
+}
+
+/// The path, as if it were asked for with this method.
+fn path_as<'a>(method: &str, parts: &'a request::Parts) -> Result<&'a str, Refusal> {
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
-    if !token {
+    if !method.bytes().all(is_token) {
         return Err(Refusal::MALFORMED);
     }
-    match target::Target::read(parts.method.as_str(), path)? {
+    match target::Target::read(method, path)? {
         target::Target::Path(path) => Ok(path),
         _ => Err(Refusal::TARGET),
     }

@@ -1,6 +1,8 @@
 //! What a backend is told of the client: `X-Forwarded-For`, `-Proto`, `-Port` and `Forwarded` (RFC 7239). What the client says of
 //! itself is dropped; what a trusted front says is kept and added to.
 
+use std::fmt;
+use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 
 use ipnet::IpNet;
@@ -8,17 +10,22 @@ use ipnet::IpNet;
 use super::name::Name;
 use crate::serving::Ends;
 
+/// Room for the lines of a client with an address of IPv4.
+const LINES: usize = 160;
+
 /// What a connection's backends are told, as the lines of it.
 #[derive(Debug, Clone)]
 pub struct Forwarded {
     /// All four fields, for clients that nobody vouches for.
     lines: Vec<u8>,
-    client: String,
-    element: String,
+    client: IpAddr,
     proto: &'static str,
     port: u16,
     peer: IpAddr,
 }
+
+/// The client as `Forwarded` has it.
+struct Element(IpAddr, &'static str);
 
 /// What a trusted front said.
 #[derive(Debug, Default)]
@@ -32,17 +39,15 @@ pub(crate) struct Said {
 impl Forwarded {
     /// What is to be said of a connection.
     pub fn new(ends: &Ends, tls: bool) -> Forwarded {
-        let client = plain(ends.client).ip();
+        let (client, port) = (plain(ends.client).ip(), ends.local.port());
         let proto = if tls { "https" } else { "http" };
-        let element = match client {
-            IpAddr::V4(address) => format!("for={address};proto={proto}"),
-            IpAddr::V6(address) => format!("for=\"[{address}]\";proto={proto}"),
-        };
-        let (client, port) = (client.to_string(), ends.local.port());
-        let lines = format!(
+        let (mut lines, element) = (Vec::with_capacity(LINES), Element(client, proto));
+        // One piece of memory for each connection, and no other: a vector takes whatever is written.
+        let _ = write!(
+            lines,
             "X-Forwarded-For: {client}\r\nX-Forwarded-Proto: {proto}\r\nX-Forwarded-Port: {port}\r\nForwarded: {element}\r\n"
         );
-        Forwarded { lines: lines.into_bytes(), client, element, proto, port, peer: plain(ends.peer).ip() }
+        Forwarded { lines, client, proto, port, peer: plain(ends.peer).ip() }
     }
 
     /// Whether these ranges have who connected to us.
@@ -77,11 +82,20 @@ impl Forwarded {
             some => [some, b", ", last.as_bytes()].concat(),
         };
         [
-            ("X-Forwarded-For", after(&said.addresses, &self.client)),
+            ("X-Forwarded-For", after(&said.addresses, &self.client.to_string())),
             ("X-Forwarded-Proto", said.proto.clone().unwrap_or_else(|| self.proto.into())),
             ("X-Forwarded-Port", said.port.clone().unwrap_or_else(|| self.port.to_string().into_bytes())),
-            ("Forwarded", after(&said.elements, &self.element)),
+            ("Forwarded", after(&said.elements, &Element(self.client, self.proto).to_string())),
         ]
+    }
+}
+
+impl fmt::Display for Element {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Element(IpAddr::V4(address), proto) => write!(f, "for={address};proto={proto}"),
+            Element(IpAddr::V6(address), proto) => write!(f, "for=\"[{address}]\";proto={proto}"),
+        }
     }
 }
 

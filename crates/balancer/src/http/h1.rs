@@ -9,6 +9,7 @@
 
 mod bridge;
 mod exchange;
+mod upgrade;
 
 use std::future::{Future, poll_fn};
 use std::io;

@@ -9,6 +9,7 @@ pub(super) mod send;
 mod stream;
 mod to_h1;
 mod to_h2;
+mod tunnel;
 
 use std::cell::Cell;
 use std::future::Future;
@@ -106,7 +107,8 @@ fn builder() -> server::Builder {
         .max_concurrent_reset_streams(REMEMBERED)
         .max_pending_accept_reset_streams(REMEMBERED)
         .max_local_error_reset_streams(Some(MISTAKES))
-        .reset_stream_duration(Duration::from_secs(1));
+        .reset_stream_duration(Duration::from_secs(1))
+        .enable_connect_protocol();
     builder
 }
 
@@ -118,11 +120,13 @@ where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
 {
     let Streams { connection, .. } = &**streams;
-    let (born, mut idle) = (Instant::now(), connection.current.get().spec.idle);
-    let mut watch = Watch::new(idle);
+    let (born, mut spec) = (Instant::now(), connection.current.get().spec.clone());
+    let mut watch = Watch::new(spec.idle);
     let mut draining = pin!(connection.context.draining());
     loop {
-        let accepted = watch.limit(idle, |task, _| {
+        let old = spec.age.map(|age| age.saturating_sub(born.elapsed()));
+        let limit = old.map_or(spec.idle, |old| old.min(spec.idle));
+        let accepted = watch.limit(limit, |task, _| {
             if let Poll::Ready(accepted) = h2.poll_accept(task) {
                 return Poll::Ready(accepted);
             }
@@ -130,13 +134,12 @@ where
         });
         let accepted: Accepted = match accepted.await {
             Ok(accepted) => accepted,
-            Err(_) if streams.active.get() > 0 => continue,
+            Err(_) if streams.active.get() > 0 && limit == spec.idle => continue,
             Err(_) => return,
         };
         let Some(Ok((request, respond))) = accepted else { return };
         begin(streams, request, respond);
-        let spec = connection.current.get().spec.clone();
-        idle = spec.idle;
+        spec = connection.current.get().spec.clone();
         if streams.abused() {
             return h2.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
         }

@@ -12,7 +12,7 @@ use std::task::{Context as Task, Poll, ready};
 use std::time::Duration;
 
 use ::h2::client::{self, ResponseFuture, SendRequest};
-use ::h2::{Reason, RecvStream, SendStream};
+use ::h2::{Ping, PingPong, Reason, RecvStream, SendStream};
 use ::http::{Request as Head, Response as Answer};
 use bytes::Bytes;
 use foldhash::fast::RandomState;
@@ -56,6 +56,8 @@ struct LineState {
     active: Cell<usize>,
     used: Cell<Instant>,
     closed: Cell<bool>,
+    /// Asks whether the other side has said what it offers; `None`: it has.
+    unsettled: tokio::sync::Mutex<Option<PingPong>>,
 }
 
 /// A request that was sent: its answer, and where its body goes.
@@ -91,7 +93,13 @@ impl Lines {
         if let Some(line) = self.find(to, tls) {
             return Ok(line);
         }
-        let (send, connection) = shake(to, tls, greeting, most).await?;
+        let (send, connection) = match shake(to, tls, greeting, most).await {
+            Ok(shaken) => shaken,
+            Err(refusal) => {
+                self.give_up(to, &gate);
+                return Err(refusal);
+            }
+        };
         let line = Line::new(send, tls.cloned(), connection, to, Rc::downgrade(self));
         self.open.borrow_mut().entry(to).or_default().push(line.clone());
         Ok(line)
@@ -104,6 +112,13 @@ impl Lines {
         let same = |line: &&Line| line.tls.as_ref().map(Arc::as_ptr) == tls.map(Arc::as_ptr);
         let room = |line: &&Line| line.state.active.get() < STREAMS.min(line.send.current_max_send_streams());
         lines.iter().find(|line| same(line) && room(line)).cloned()
+    }
+
+    /// Nobody is there: the last who waits for it leaves nothing behind.
+    fn give_up(&self, to: SocketAddr, gate: &Rc<tokio::sync::Mutex<()>>) {
+        if Rc::strong_count(gate) <= 2 {
+            self.dialling.borrow_mut().remove(&to);
+        }
     }
 
     fn forget(&self, to: SocketAddr, state: &Rc<LineState>) {
@@ -174,14 +189,32 @@ impl Line {
     fn new(
         send: SendRequest<Bytes>,
         tls: Option<Arc<ClientTls>>,
-        connection: client::Connection<Stream, Bytes>,
+        mut connection: client::Connection<Stream, Bytes>,
         to: SocketAddr,
         lines: Weak<Lines>,
     ) -> Line {
         let (active, used, closed) = (Cell::new(0), Cell::new(Instant::now()), Cell::new(false));
-        let line = Line { send, tls, state: Rc::new(LineState { active, used, closed }) };
+        let unsettled = tokio::sync::Mutex::new(connection.ping_pong());
+        let line = Line { send, tls, state: Rc::new(LineState { active, used, closed, unsettled }) };
         spawn_local(drive(connection, to, line.state.clone(), lines));
         line
+    }
+
+    /// Whether streams may become something else (RFC 8441). What the other side says of itself comes first: whoever has answered
+    /// a ping has said it.
+    pub(crate) async fn offers_tunnels(&self, most: Duration) -> bool {
+        let asked = async {
+            let mut unsettled = self.state.unsettled.lock().await;
+            if !self.send.is_extended_connect_protocol_enabled()
+                && let Some(pings) = &mut *unsettled
+                && pings.ping(Ping::opaque()).await.is_ok()
+            {
+                *unsettled = None;
+            }
+        };
+        // Whoever does not answer has offered nothing.
+        let _ = timeout(most, asked).await;
+        self.send.is_extended_connect_protocol_enabled()
     }
 
     /// Sends the head of a request. `ended`: there is no body.

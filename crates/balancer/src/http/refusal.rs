@@ -30,6 +30,8 @@ impl Refusal {
     pub(crate) const LONG_TARGET: Refusal = Refusal { status: 414, why: "the target is longer than allowed" };
     pub(crate) const EXPECT: Refusal = Refusal { status: 417, why: "only 100-continue can be expected" };
     pub(crate) const FIELDS: Refusal = Refusal { status: 431, why: "the fields are more or longer than allowed" };
+    pub(crate) const PROTOCOL: Refusal = Refusal { status: 501, why: "only WebSockets are made of streams" };
+    pub(crate) const NO_TUNNEL: Refusal = Refusal { status: 501, why: "the backend makes nothing else of its streams" };
     pub(crate) const UNREACHABLE: Refusal = Refusal { status: 502, why: "the backend cannot be reached" };
     pub(crate) const BROKE_OFF: Refusal = Refusal { status: 502, why: "the backend broke off before it answered" };
     pub(crate) const ANSWER: Refusal = Refusal { status: 502, why: "the backend's answer cannot be read" };

@@ -32,7 +32,7 @@ impl Response {
     }
 
     /// What a head says that was parsed and looked over.
-    pub(crate) fn of(
+    fn of(
         request: &Request,
         parsed: &httparse::Response<'_, '_>,
         length: usize,
@@ -49,9 +49,26 @@ impl Response {
     }
 }
 
-/// Reads an answer to a request; `None`: its head is not all there. The head for the client is written to `out`, without the
-/// last line: `Connection` is the caller's, who knows what becomes of it.
-pub fn read(bytes: &[u8], request: &Request, out: &mut Vec<u8>) -> Result<Option<Response>, Unreadable> {
+/// The head of an answer, looked over.
+pub(crate) struct Answer<'a> {
+    /// The head.
+    pub(crate) head: &'a [u8],
+    /// Its fields.
+    pub(crate) fields: &'a [httparse::Header<'a>],
+    /// What they say.
+    pub(crate) survey: Survey,
+    /// The words behind the status.
+    reason: Option<&'a str>,
+    /// What matters about it.
+    pub(crate) response: Response,
+}
+
+/// Reads the head of an answer to a request and makes something of it; `None`: it is not all there.
+pub(crate) fn with_head<T>(
+    bytes: &[u8],
+    request: &Request,
+    make: impl FnOnce(&Answer<'_>) -> Result<T, Unreadable>,
+) -> Result<Option<T>, Unreadable> {
     let (mut room, mut parsed) = (head::room(), httparse::Response::new(&mut []));
     let config = httparse::ParserConfig::default();
     let length = match config.parse_response_with_uninit_headers(&mut parsed, bytes, &mut room) {
@@ -59,24 +76,32 @@ pub fn read(bytes: &[u8], request: &Request, out: &mut Vec<u8>) -> Result<Option
         Ok(httparse::Status::Partial) if bytes.len() < head::LONGEST => return Ok(None),
         _ => return Err(Unreadable),
     };
-    let (bytes, fields) = (&bytes[..length], &*parsed.headers);
-    let survey = Survey::of(bytes, fields).map_err(|_| Unreadable)?;
+    let head = &bytes[..length];
+    let survey = Survey::of(head, parsed.headers).map_err(|_| Unreadable)?;
     let response = Response::of(request, &parsed, length, &survey)?;
-    let Response { status, tunnel, .. } = response;
-    first_line(status, parsed.reason, out);
-    let dechunked = request.old && survey.chunked;
-    let kept = |name| match name {
-        Name::TransferEncoding => !dechunked && !tunnel,
-        Name::ContentLength => !tunnel,
-        Name::Upgrade | Name::Connection | Name::Dropped | Name::Te => false,
-        _ => true,
-    };
-    survey.copy(bytes, fields, kept, out);
-    if status == 101 {
-        let protocol = fields.iter().find(|field| field.name.eq_ignore_ascii_case("upgrade"));
-        line(out, "Upgrade", protocol.ok_or(Unreadable)?.value);
-    }
-    Ok(Some(response))
+    make(&Answer { head, fields: parsed.headers, survey, reason: parsed.reason, response }).map(Some)
+}
+
+/// Reads an answer to a request; `None`: its head is not all there. The head for the client is written to `out`, without the
+/// last line: `Connection` is the caller's, who knows what becomes of it.
+pub fn read(bytes: &[u8], request: &Request, out: &mut Vec<u8>) -> Result<Option<Response>, Unreadable> {
+    with_head(bytes, request, |Answer { head, fields, survey, reason, response }| {
+        let Response { status, tunnel, .. } = *response;
+        first_line(status, *reason, out);
+        let dechunked = request.old && survey.chunked;
+        let kept = |name| match name {
+            Name::TransferEncoding => !dechunked && !tunnel,
+            Name::ContentLength => !tunnel,
+            Name::Upgrade | Name::Connection | Name::Dropped | Name::Te => false,
+            _ => true,
+        };
+        survey.copy(head, fields, kept, out);
+        if status == 101 {
+            let protocol = fields.iter().find(|field| field.name.eq_ignore_ascii_case("upgrade"));
+            line(out, "Upgrade", protocol.ok_or(Unreadable)?.value);
+        }
+        Ok(*response)
+    })
 }
 
 /// Whether bytes follow that have no meaning to us: only if that was asked for.

@@ -30,6 +30,8 @@ pub(super) struct Queue {
     /// The revision that was written for a Service and not seen yet.
     written: HashMap<Arc<Key>, u64>,
     failed: HashMap<Arc<Key>, u32>,
+    /// Services that are looked at again in a while, each once however often it fails meanwhile.
+    later: HashSet<Arc<Key>>,
     flights: FuturesUnordered<BoxFuture<'static, Landed>>,
     writing: usize,
 }
@@ -89,6 +91,7 @@ impl Queue {
         match self.flights.next().await {
             None => std::future::pending().await,
             Some(Landed::Again(key)) => {
+                self.later.remove(&key);
                 self.add([key]);
                 None
             }
@@ -120,11 +123,7 @@ impl Queue {
                 }
                 let wait = BACKOFF.wait((*failed).min(16));
                 *failed += 1;
-                let late = key.clone();
-                self.flights.push(Box::pin(async move {
-                    tokio::time::sleep(wait).await;
-                    Landed::Again(late)
-                }));
+                self.look_later(key.clone(), wait);
                 false
             }
         };
@@ -132,6 +131,16 @@ impl Queue {
             self.add([key]);
         }
         fine
+    }
+
+    /// Looks at a Service again in a while.
+    fn look_later(&mut self, key: Arc<Key>, wait: Duration) {
+        if self.later.insert(key.clone()) {
+            self.flights.push(Box::pin(async move {
+                tokio::time::sleep(wait).await;
+                Landed::Again(key)
+            }));
+        }
     }
 
     /// Waits for what is under way, but not for long.
@@ -144,3 +153,6 @@ impl Queue {
         let _ = tokio::time::timeout(LAST, rest).await;
     }
 }
+
+#[cfg(test)]
+mod tests;

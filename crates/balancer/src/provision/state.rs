@@ -11,9 +11,11 @@ use fairlead_api::view::{Ingress, Node, Service, ServiceType};
 use fairlead_cluster::Severity;
 
 use super::FINALIZER;
+use super::ports;
 use crate::config::{Around, Config};
 use crate::pools::{Ledger, Owner, Pool, Wish};
-use crate::spec::{Options, Path, Spec};
+use crate::spec::names::LAST_GOOD;
+use crate::spec::{self, Options, Path, Spec};
 
 /// Which Services are ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +46,8 @@ pub struct Task {
     pub service: Arc<Service>,
     /// What becomes of it.
     pub kept: Kept,
+    /// What is to be kept of its annotations; `None`: what is there is right.
+    pub good: Option<Good>,
     /// What to say before.
     pub before: Vec<Note>,
     /// What to say when it is done.
@@ -61,10 +65,13 @@ pub enum Kept {
     Gone,
 }
 
+/// What [`LAST_GOOD`] is to say; `None`: there is to be none.
+pub type Good = Option<String>;
+
 impl Task {
     /// Whether there is nothing to write.
     pub fn is_idle(&self) -> bool {
-        self.kept == Kept::Same
+        self.kept == Kept::Same && self.good.is_none()
     }
 }
 
@@ -113,6 +120,8 @@ struct Known {
     was_ours: bool,
     /// What it was told last, so that it is not told again.
     told: Vec<Note>,
+    /// What is to be kept of its annotations since they last made sense; `None`: they did not yet.
+    good: Option<Good>,
 }
 
 impl State {
@@ -156,7 +165,7 @@ impl State {
             known.service = service;
         } else {
             concerned.extend(self.release(&key));
-            self.services.insert(key.clone(), Known { service, was_ours: false, told: Vec::new() });
+            self.services.insert(key.clone(), Known { service, was_ours: false, told: Vec::new(), good: None });
         }
         concerned.push(key);
         concerned
@@ -221,7 +230,10 @@ impl State {
     /// A task is done. Returns the Services that must be looked at because of it.
     pub fn wrote(&mut self, task: &Task) -> Vec<Arc<Key>> {
         let Some(known) = self.services.get_mut(&task.key) else { return Vec::new() };
-        known.told.clear();
+        // Who is refused has been told why.
+        if !task.after.is_empty() {
+            known.told.clear();
+        }
         if task.kept != Kept::Gone {
             return Vec::new();
         }
@@ -233,7 +245,11 @@ impl State {
     }
 
     fn ensure(&mut self, key: &Arc<Key>, service: Arc<Service>, around: Around<'_>) -> Task {
-        let (before, kept, after) = match self.addresses(key, &service, around) {
+        let read = self.config.read(&service, &self.options, around);
+        let good = self.good(key, &service, read.is_ok());
+        let ports = read.as_ref().err().map(|refused| ports::errors(&service, refused));
+        let read = read.map_err(|all| all.iter().map(Note::refused).collect());
+        let (before, kept, after) = match read.and_then(|spec| self.addresses(key, &service, spec)) {
             Ok((spec, addresses)) => {
                 self.waiting.remove(key);
                 let ingress: Vec<Ingress> = addresses.iter().map(|ip| ingress(*ip, spec.path)).collect();
@@ -250,25 +266,27 @@ impl State {
             Err(refusals) => {
                 self.waiting.insert(key.clone());
                 self.hold(key, &service);
-                (refusals, Kept::Same, Vec::new())
+                (refusals, ports::told(&service, ports.unwrap_or_default()), Vec::new())
             }
         };
         let known = self.services.get_mut(key).expect("it is being decided");
         known.was_ours = true;
         let told = std::mem::replace(&mut known.told, before.clone());
         let before = if told == before { Vec::new() } else { before };
-        Task { key: key.clone(), service, kept, before, after }
+        Task { key: key.clone(), service, kept, good, before, after }
     }
 
-    /// What a Service asks for and where it gets it, or what is wrong.
-    fn addresses(
-        &mut self,
-        key: &Arc<Key>,
-        service: &Service,
-        around: Around<'_>,
-    ) -> Result<(Spec, Vec<IpAddr>), Vec<Note>> {
-        let spec = self.config.read(service, &self.options, around);
-        let spec = spec.map_err(|all| all.iter().map(Note::refused).collect::<Vec<_>>())?;
+    /// What is to be kept of the annotations of a Service, if that is not there: these if they make sense, else those that last did.
+    fn good(&mut self, key: &Arc<Key>, service: &Service, makes_sense: bool) -> Option<Good> {
+        let known = self.services.get_mut(key)?;
+        if makes_sense {
+            known.good = Some(spec::good(service));
+        }
+        known.good.clone().filter(|good| good.as_ref() != service.metadata.annotations.get(LAST_GOOD))
+    }
+
+    /// Where a Service gets what it asks for, or why it does not.
+    fn addresses(&mut self, key: &Arc<Key>, service: &Service, spec: Spec) -> Result<(Spec, Vec<IpAddr>), Vec<Note>> {
         let wish = Wish::read(key.clone(), service, spec.scheme);
         let given = wish.and_then(|wish| self.ledger.assign(&wish));
         given.map(|addresses| (spec, addresses)).map_err(|refusal| vec![Note::refused(refusal)])
@@ -314,6 +332,7 @@ impl State {
             || self.ours.wants(&service)
             || (!balanced && (self.ours.default || service.status.load_balancer.ingress.iter().any(of_ours)));
         let needed = was_ours && (marked || (statused && service.metadata.deletion_timestamp.is_none()));
+        let good = service.metadata.annotations.contains_key(LAST_GOOD).then_some(None);
         if !needed {
             self.services.remove(key);
             self.waiting.remove(key);
@@ -325,7 +344,7 @@ impl State {
         let told = std::mem::replace(&mut known.told, before.clone());
         let before = if told == before { Vec::new() } else { before };
         let after = vec![Note::normal("DeletedLoadBalancer", "Deleted load balancer")];
-        Some(Task { key: key.clone(), service, kept: Kept::Gone, before, after })
+        Some(Task { key: key.clone(), service, kept: Kept::Gone, good, before, after })
     }
 
     /// A Service needs no address any more. Returns those who wait for one.

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::{FINALIZER, Kept, Ours, State, Task};
 use crate::config::{Around, Config};
 use crate::spec::Scheme;
+use crate::spec::names::LAST_GOOD;
 use crate::tls::Secret;
 
 /// Knows a pool, and of Services what the test says.
@@ -283,4 +284,74 @@ fn names_of_certificates_and_buckets_must_be_known() {
     check(&[("ssl-cert", "web-tls")], "ssl-cert: \"web-tls\" is not accepted: it is neither");
     let log = [("access-log-enabled", "true"), ("access-log-s3-bucket-name", "logs")];
     check(&log, "want one of buckets in --balancer-config, which has none");
+}
+
+const IDLE: &str = "service.beta.kubernetes.io/aws-load-balancer-connection-idle-timeout";
+
+/// A Service that has 192.0.2.1, with this idle limit, and this kept of its annotations.
+fn idle(seconds: &str, kept: Option<&str>) -> Value {
+    let mut more = given("192.0.2.1");
+    more["status"]["loadBalancer"]["ingress"][0]["ipMode"] = json!("Proxy");
+    more["metadata"]["annotations"] = json!({IDLE: seconds});
+    if let Some(kept) = kept {
+        more["metadata"]["annotations"][LAST_GOOD] = json!(kept);
+    }
+    more
+}
+
+#[test]
+fn annotations_that_make_sense_are_kept_for_when_they_do_not() {
+    let good = |seconds: &str| format!("{{\"{IDLE}\":\"{seconds}\"}}");
+    let mut world = World::new("192.0.2.0/28");
+    let check = |world: &mut World, more: &Value, expected: Option<Option<&str>>| {
+        let task = world.one("web", more).unwrap();
+        assert_eq!(task.good.as_ref().map(Option::as_deref), expected, "{more}");
+        assert_eq!(task.is_idle(), expected.is_none());
+    };
+    // What was refused before we came is nobody's last good.
+    check(&mut world, &idle("never", None), None);
+    check(&mut world, &idle("7", None), Some(Some(&good("7"))));
+    check(&mut world, &idle("7", Some(&good("7"))), None);
+    check(&mut world, &idle("8", Some(&good("7"))), Some(Some(&good("8"))));
+    // A bad value changes nothing, and who takes the good ones away gets them back.
+    check(&mut world, &idle("never", Some(&good("8"))), None);
+    check(&mut world, &idle("never", None), Some(Some(&good("8"))));
+    // Without annotations there is nothing to keep.
+    let mut plain = given("192.0.2.1");
+    check(&mut world, &plain, None);
+    plain["metadata"]["annotations"] = json!({LAST_GOOD: good("8")});
+    check(&mut world, &plain, Some(None));
+    // It goes with the load balancer.
+    plain["spec"] = json!({"type": "ClusterIP"});
+    let task = world.one("web", &plain).unwrap();
+    assert_eq!((task.kept, task.good), (Kept::Gone, Some(None)));
+}
+
+#[test]
+fn a_port_that_is_refused_says_so_in_the_status_of_a_service_that_is_served() {
+    let mut world = World::new("192.0.2.0/28");
+    let mut more = idle("7", Some(&format!("{{\"{IDLE}\":\"7\"}}")));
+    more["spec"] =
+        json!({"ports": [{"name": "a", "port": 80, "protocol": "TCP"}, {"name": "b", "port": 53, "protocol": "UDP"}]});
+    let task = world.one("web", &more).unwrap();
+    let Kept::At(ingress) = &task.kept else { panic!("{task:?}") };
+    let told: Vec<_> = ingress[0].ports.iter().map(|one| (one.port, one.error.as_deref())).collect();
+    assert_eq!(told, [(80, None), (53, Some("fairlead.dev/ProtocolNotServed"))]);
+    assert_eq!((ingress.len(), &*ingress[0].ip, ingress[0].ip_mode.as_deref()), (1, "192.0.2.1", Some("Proxy")));
+    assert_eq!(task.before.len(), 1);
+    world.state.wrote(&task);
+    // Said once, and written once.
+    let ports = json!([{"port": 80, "protocol": "TCP"}, {"port": 53, "protocol": "UDP", "error": "fairlead.dev/ProtocolNotServed"}]);
+    more["status"]["loadBalancer"]["ingress"][0]["ports"] = ports;
+    let task = world.one("web", &more).unwrap();
+    assert_eq!((task.is_idle(), task.before), (true, vec![]));
+    // One that is not served has no status to say it in.
+    more["status"] = json!({});
+    assert!(world.one("other", &more).unwrap().kept == Kept::Same);
+    // Without the port all is well again.
+    more["status"] =
+        json!({"loadBalancer": {"ingress": [{"ip": "192.0.2.1", "ipMode": "Proxy", "ports": [{"port": 80}]}]}});
+    more["spec"] = json!({"ports": [{"port": 80, "protocol": "TCP"}]});
+    let Kept::At(ingress) = world.one("web", &more).unwrap().kept else { panic!() };
+    assert_eq!(ingress[0].ports, []);
 }

@@ -55,6 +55,29 @@ fn lines_are_read() {
     check("", Ok(None));
 }
 
+#[test]
+fn what_begins_a_header_is_known_in_whatever_pieces_it_comes() {
+    let check = |bytes: &[u8], expected: Opening| {
+        for size in 1..=bytes.len() {
+            let mut suspicion = Suspicion::default();
+            let heard: Vec<Opening> = bytes.chunks(size).map(|piece| suspicion.hear(piece)).collect();
+            let decided = heard.iter().find(|one| **one != Opening::Undecided).unwrap_or(&Opening::Undecided);
+            assert_eq!(*decided, expected, "{bytes:?} by {size}");
+        }
+    };
+    check(b"PROXY TCP4 1.2.3.4 5.6.7.8 1 2\r\n", Opening::Header);
+    check(b"PROXY nonsense", Opening::Header);
+    check(b"PROXY", Opening::Undecided);
+    check(b"PROXIES", Opening::Other);
+    check(b"proxy TCP4", Opening::Other);
+    check(b" PROXY TCP4", Opening::Other);
+    check(b"\r\n\r\n\0\r\nQUIT", Opening::Undecided);
+    check(b"\r\n\r\n\0\r\nQUIT\n\x21\x11", Opening::Header);
+    check(b"\r\nhello", Opening::Other);
+    check(b"\x16\x03\x01", Opening::Other);
+    assert_eq!(Suspicion::default().hear(b""), Opening::Undecided);
+}
+
 /// Version 2 with this command, family and rest.
 fn binary_of(command: u8, family: u8, rest: &[u8]) -> Vec<u8> {
     let mut bytes = SIGNATURE.to_vec();

@@ -16,7 +16,7 @@ use crate::config::{Around, Config};
 use crate::engine::{Engine, ListenerKey};
 use crate::log::Log;
 use crate::serving::Serving;
-use crate::spec::{Listener, Options, Path as Carrier, Refusal, Speaks, Spec};
+use crate::spec::{self, Listener, Options, Path as Carrier, Refusal, Speaks, Spec};
 use crate::tls::{ALPN_HTTP, Certificates, ClientTls, ServerTls, Wanted};
 
 /// A load balancer.
@@ -88,7 +88,7 @@ impl Balancer {
         }
     }
 
-    /// Reads what the Service asks for. What makes no sense changes nothing.
+    /// Reads what the Service asks for. What makes no sense changes nothing; where nothing is known yet, it is as it last made sense.
     pub(super) fn read(&mut self, shared: &Shared, around: Around<'_>) {
         let ingress = self.service.status.load_balancer.ingress.iter();
         self.addresses = ingress.filter_map(|one| ip::parse(&one.ip)).collect();
@@ -99,7 +99,13 @@ impl Balancer {
                     self.spec = Some(Arc::new(spec));
                 }
             }
-            Err(refused) => self.refused = refused,
+            Err(refused) => {
+                self.refused = refused;
+                if self.spec.is_none() {
+                    let read = |service: &Service| shared.config.read(service, &shared.options, around);
+                    self.spec = spec::recall(&self.service, read).map(Arc::new);
+                }
+            }
         }
         let place = self.spec.as_ref().zip(self.addresses.first());
         self.log = place.and_then(|(spec, address)| shared.logs.open(&shared.config, spec, *address));

@@ -5,9 +5,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use fairlead_api::kinds;
 use fairlead_api::source::Key;
 use fairlead_api::view::{EndpointSlice, Node, Service};
+use fairlead_api::{kinds, load_balancer};
 use fairlead_cluster::{Cluster, Mirror, Seen, Selection, Watched};
 use fairlead_plan::{Change, PlanChange, Planner};
 use jiff::Timestamp;
@@ -21,13 +21,12 @@ use super::input::{self, Advertised};
 use super::members;
 use super::page::Page;
 use super::secrets::Store;
-use crate::announce::{self, Announcer, Input, Times};
+use crate::announce::{self, Announcer, Input};
 use crate::backends::Backends;
 use crate::config::Around;
 use crate::engine::{Engine, Options};
 use crate::metallb::Found;
 use crate::provision::Ours;
-use crate::spec::{self, names};
 use crate::tls::Place;
 
 /// How often certificates in files are looked at.
@@ -43,8 +42,9 @@ pub(super) type Here = Arc<RwLock<BTreeSet<Arc<Key>>>>;
 /// Serves load balancers on this Node until told to stop.
 pub(super) async fn run(cluster: Cluster, settings: &Settings, part: Part, stop: CancellationToken) {
     let cluster = cluster.managed_by("fairlead-balancer");
-    let (announcer, task) = Announcer::new(announce::Settings { node: settings.node.clone(), times: Times::default() });
-    part.page.follow(announcer.owners());
+    let times = settings.config.heartbeats;
+    let (announcer, task) = Announcer::new(announce::Settings { node: settings.node.clone(), times });
+    part.page.follow(announcer.clone());
     let announced = async {
         if let Err(error) = task.run(cluster.clone(), stop.clone()).await {
             tracing::warn!("addresses of load balancers are not announced by this machine: {error}; run it as root");
@@ -237,8 +237,9 @@ impl Balancers {
     /// The Secrets that load balancers name for their certificates.
     fn secrets(&self) -> BTreeSet<Key> {
         let named = |balancer: &Balancer| -> Vec<Key> {
-            let names = spec::list(&balancer.service, names::SSL_CERT);
-            names.into_iter().filter_map(|name| self.secret(&balancer.key.namespace, name)).collect()
+            let annotations = &balancer.service.metadata.annotations;
+            let names = load_balancer::certificates(|name| annotations.get(name).map(String::as_str));
+            names.iter().filter_map(|name| self.secret(&balancer.key.namespace, name)).collect()
         };
         self.all.values().flat_map(named).collect()
     }

@@ -12,16 +12,17 @@ use fairlead_monitor::{Format, http};
 use fairlead_plan::Planner;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::balancer::Balancer;
 use super::members;
-use crate::announce::Owners;
+use crate::announce::{Announcer, Owners};
 use crate::backends::{BackendStatus, Health, Stage};
+use crate::config::Config;
 use crate::engine::{Engine, ListenerStatus};
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Sample};
 use crate::owner::Reach;
+use crate::provision::Ours;
 use crate::spec::{Carries, Path, Rule, Spec};
 
 /// Where the page is.
@@ -35,6 +36,20 @@ pub struct Report {
     pub node: String,
     /// Load balancers, by namespace and name.
     pub balancers: Vec<Balance>,
+    /// Whom it serves.
+    pub serves: Serves,
+}
+
+/// Whom load balancers are for, and with what.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Serves {
+    /// The class of Services it serves.
+    pub class: String,
+    /// Whether it serves those without a class, too.
+    pub default: bool,
+    /// The names of its pools of addresses.
+    pub pools: Vec<String>,
 }
 
 /// A load balancer.
@@ -137,14 +152,21 @@ struct State {
     node: String,
     /// Where health checks of network load balancers come from.
     vpc: Vec<IpNet>,
+    serves: Serves,
     balancers: BTreeMap<Key, Balance>,
     engine: Weak<Engine>,
-    owners: Option<watch::Receiver<Arc<Owners>>>,
+    announcer: Option<Announcer>,
 }
 
 impl Page {
     pub(super) fn new(node: &str, vpc: &[IpNet]) -> Page {
         Page(Arc::new(Mutex::new(State { node: node.to_owned(), vpc: vpc.to_vec(), ..State::default() })))
+    }
+
+    /// It serves these.
+    pub(super) fn serves(&self, ours: Ours, config: &Config) {
+        let pools = config.pools.iter().map(|pool| pool.name.clone()).collect();
+        self.state().serves = Serves { class: ours.class, default: ours.default, pools };
     }
 
     /// A load balancer is so now.
@@ -165,8 +187,13 @@ impl Page {
     }
 
     /// This tells who answers for addresses.
-    pub(super) fn follow(&self, owners: watch::Receiver<Arc<Owners>>) {
-        self.state().owners = Some(owners);
+    pub(super) fn follow(&self, announcer: Announcer) {
+        self.state().announcer = Some(announcer);
+    }
+
+    /// What the announcer has to tell.
+    fn samples(&self) -> Vec<Sample> {
+        self.state().announcer.as_ref().map(Announcer::samples).unwrap_or_default()
     }
 
     /// How listeners do.
@@ -184,7 +211,7 @@ impl Page {
     pub(super) fn report(&self) -> Report {
         let (node, mut balancers, owners) = {
             let state = self.state();
-            let owners = state.owners.as_ref().map(|owners| owners.borrow().clone()).unwrap_or_default();
+            let owners = state.announcer.as_ref().map(|one| one.owners().borrow().clone()).unwrap_or_default();
             (state.node.clone(), state.balancers.clone(), owners)
         };
         for balance in balancers.values_mut() {
@@ -195,7 +222,7 @@ impl Page {
                 overlay(balance, &status);
             }
         }
-        Report { node, balancers: balancers.into_values().collect() }
+        Report { node, balancers: balancers.into_values().collect(), serves: self.state().serves.clone() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -215,6 +242,8 @@ pub(super) async fn serve(page: Page, address: SocketAddr, stop: CancellationTok
     let metrics = Metrics::new();
     let listeners = page.clone();
     metrics.ask_listeners(move || listeners.listeners());
+    let announcer = page.clone();
+    metrics.ask(move || announcer.samples());
     let reply = move |question: http::Question| {
         let (page, metrics) = (page.clone(), metrics.clone());
         async move {

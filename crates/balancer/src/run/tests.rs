@@ -157,3 +157,23 @@ fn what_is_served_at_an_address_is_guarded_with_who_may_use_it() {
     assert_eq!((described("nlb/health="), described("nlb/client="), described("nlb/mtu=")), (1, 1, 1));
     assert!(guard.rules.iter().any(|rule| rule.to == Target::TooLong(30080)), "{:?}", guard.rules);
 }
+
+#[test]
+fn who_begins_to_serve_while_a_value_is_bad_serves_what_last_made_sense() {
+    let mut world = world("Cluster", &json!({}), &json!([]));
+    let idle = "service.beta.kubernetes.io/aws-load-balancer-connection-idle-timeout";
+    let mut service = (*world.balancer.service).clone();
+    service.metadata.annotations.insert(idle.to_owned(), "never".to_owned());
+    let shared = Shared::new(world.config.clone(), false, "spool".into());
+    let secrets = std::collections::BTreeMap::new();
+    let around = Around { secrets: &secrets, now: Timestamp::UNIX_EPOCH };
+    let mut read = |service: &Service| {
+        world.balancer = Balancer::new(world.balancer.key.clone(), Arc::new(service.clone()));
+        world.balancer.read(&shared, around);
+        assert_eq!(world.balancer.refused.len(), 1);
+        (world.balancer.spec.as_ref().map(|spec| spec.idle.as_secs()), world.balancer.is_proxied())
+    };
+    assert_eq!(read(&service), (None, false));
+    service.metadata.annotations.insert("fairlead.dev/last-good".to_owned(), format!("{{\"{idle}\":\"7\"}}"));
+    assert_eq!(read(&service), (Some(7), true));
+}

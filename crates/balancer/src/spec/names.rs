@@ -1,5 +1,7 @@
 //! The names of annotations on Services that load balancers know.
 
+pub use fairlead_api::load_balancer::{LAST_GOOD, SSL_CERT};
+
 /// GCP: `Internal`.
 pub const GCP_TYPE_OLD: &str = "cloud.google.com/load-balancer-type";
 /// GCP: `Internal`.
@@ -25,8 +27,6 @@ pub const TENCENT_SUBNET: &str = "service.kubernetes.io/qcloud-loadbalancer-inte
 
 /// What all names of AWS begin with.
 pub const AWS: &str = "service.beta.kubernetes.io/aws-load-balancer-";
-/// The certificate clients see, by ARN or name.
-pub const SSL_CERT: &str = "service.beta.kubernetes.io/aws-load-balancer-ssl-cert";
 /// What Pods speak.
 pub const BACKEND_PROTOCOL: &str = "service.beta.kubernetes.io/aws-load-balancer-backend-protocol";
 /// Which ports have the certificate.
@@ -99,4 +99,4 @@ pub const LAYER: &str = "fairlead.dev/load-balancer-layer";
 pub const WEIGHTS: &str = "fairlead.dev/weights";
 
 /// Names of our own that others than `spec` read.
-pub(super) const READ_ELSEWHERE: [&str; 4] = [ADDRESSES, POOL, SHARED, WEIGHTS];
+pub(super) const READ_ELSEWHERE: [&str; 5] = [ADDRESSES, POOL, SHARED, WEIGHTS, LAST_GOOD];

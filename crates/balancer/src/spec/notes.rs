@@ -134,6 +134,8 @@ pub struct Refusal {
     pub value: String,
     /// What it may say.
     pub accepted: String,
+    /// The port it is about, by its place, if the rest of the Service could do without it.
+    pub port: Option<usize>,
 }
 
 /// How much of a value a refusal repeats: it is to fit into an Event.
@@ -146,13 +148,13 @@ impl Refusal {
             Some((end, _)) => format!("{}...", &value[..end]),
             None => value.to_owned(),
         };
-        Refusal { what: what.into(), value, accepted: accepted.into() }
+        Refusal { what: what.into(), value, accepted: accepted.into(), port: None }
     }
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Refusal { what, value, accepted } = self;
+        let Refusal { what, value, accepted, .. } = self;
         write!(f, "{what}: {value:?} is not accepted: {accepted}")
     }
 }

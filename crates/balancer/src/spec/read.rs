@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairlead_api::ip;
+use fairlead_api::load_balancer::Annotations;
 use fairlead_api::source::Key;
 use fairlead_api::view::{Family, Protocol, Service, SessionAffinity, TrafficPolicy};
 use ipnet::IpNet;
@@ -84,6 +85,12 @@ pub fn list<'a>(service: &'a Service, annotation: &str) -> Vec<&'a str> {
 /// What an annotation says, if it says anything.
 pub(super) fn says<'a>(service: &'a Service, annotation: &str) -> Option<&'a str> {
     service.metadata.annotations.get(annotation).map(String::as_str).filter(|text| !text.is_empty())
+}
+
+/// The annotations of a Service that [`read`] reads.
+pub fn relevant(service: &Service) -> Annotations {
+    let said = |name: &'static str| Some((name.to_owned(), says(service, name)?.to_owned()));
+    TABLE.iter().filter_map(|row| said(row.name)).collect()
 }
 
 fn annotations(service: &Service, refusals: &mut Vec<Refusal>) -> Asked {
@@ -239,7 +246,8 @@ fn protocols(service: &Service, options: &Options, needs: &[Need], refusals: &mu
                 )
             }
         };
-        refusals.push(Refusal::new(format!("spec.ports[{index}].protocol"), port.protocol.as_str(), accepted));
+        let refusal = Refusal::new(format!("spec.ports[{index}].protocol"), port.protocol.as_str(), accepted);
+        refusals.push(Refusal { port: Some(index), ..refusal });
     }
 }
 

@@ -8,6 +8,7 @@ use super::*;
 mod annotations;
 mod documents;
 mod fields;
+mod good;
 mod listeners;
 mod rules;
 

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use ring::digest;
-use rustls::crypto::ring::default_provider;
 use rustls::sign::CertifiedKey;
 use rustls_pki_types::pem::{self, PemObject};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use thiserror::Error;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
+
+use super::rsa;
 
 #[cfg(test)]
 mod tests;
@@ -90,7 +91,7 @@ impl Certificate {
         let (hosts, valid) = describe(first, pem.chain_name)?;
         let key = PrivateKeyDer::from_pem_slice(pem.key)
             .map_err(|error| Unusable::NoKey { what: pem.key_name.to_owned(), why: reason(&error) })?;
-        let key = CertifiedKey::from_der(chain, key, &default_provider())
+        let key = CertifiedKey::from_der(chain, key, &rsa::provider())
             .map_err(|error| Unusable::Key { what: pem.key_name.to_owned(), why: misfit(&error) })?;
         Ok(Certificate { name: name.to_owned(), hosts, valid, key: Arc::new(key), digest: pem.digest() })
     }

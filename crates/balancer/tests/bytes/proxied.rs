@@ -91,15 +91,37 @@ fn the_word_of_a_trusted_front_is_taken_and_of_nobody_else() {
         // A trusted front that sends none, or nonsense, is not served.
         assert_ne!(ask(base.at(), "GET / HTTP/1.1\r\n\r\n").ok().as_deref(), Some("GET / HTTP/1.1\r\n\r\n"));
         until("it is counted", || engine.look()[0].totals.bad_proxy_headers == 1);
-        // One that is not trusted has no say: what it sends is bytes behind the header that tells the truth.
+        // One that is not trusted may not say such things, in whatever pieces; what else it says is carried.
         Wish { trusted: vec!["192.0.2.0/24".parse().unwrap()], ..base.clone() }.serve(&engine);
-        let answer = ask(base.at(), &format!("{header}hello")).unwrap();
+        assert!(ask(base.at(), &format!("{header}hello")).is_err());
+        until("it is counted", || engine.look()[0].totals.bad_proxy_headers == 2);
+        let mut stream = connect(base.at());
+        for piece in ["PRO", "XY TCP4 198.51.100.7"] {
+            stream.write_all(piece.as_bytes()).unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        assert!(hear(&stream).is_err());
+        until("it is counted", || engine.look()[0].totals.bad_proxy_headers == 3);
+        assert_eq!(engine.look()[0].totals.broken, 0, "it is counted once");
+        let answer = ask(base.at(), "PROX, and more").unwrap();
         assert!(answer.starts_with("PROXY TCP4 127.0.0.1 127.0.0.1 "), "{answer}");
-        assert!(answer.ends_with(&format!("\r\n{header}hello")), "{answer}");
-        // Nor is anybody where no header is awaited.
+        assert!(answer.ends_with("\r\nPROX, and more"), "{answer}");
+        // Where no header is awaited, bytes are bytes.
         Wish { accept_proxy: false, ..trusting.clone() }.serve(&engine);
         let answer = ask(base.at(), &format!("{header}hello")).unwrap();
         assert!(answer.starts_with("PROXY TCP4 127.0.0.1 127.0.0.1 "), "{answer}");
+        assert!(answer.ends_with(&format!("\r\n{header}hello")), "{answer}");
+    });
+}
+
+#[test]
+fn nobody_waits_for_the_first_bytes_of_a_stranger() {
+    in_lab("nobody_waits_for_the_first_bytes_of_a_stranger", || {
+        let (engine, greeter) = (engine(), Server::says("220 hello"));
+        let trusted = vec!["192.0.2.0/24".parse().unwrap()];
+        let wish = Wish { accept_proxy: true, trusted, ..Wish::to(&[greeter.at]) };
+        wish.serve(&engine);
+        assert_eq!(hear(&connect(wish.at())).unwrap(), "220 hello");
     });
 }
 

@@ -14,19 +14,19 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::lab::{Client, Server, Wish, in_lab, status};
 
-fn block_on<T>(work: impl Future<Output = T>) -> T {
+pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
 }
 
 /// A backend that speaks HTTP/2 and answers as gRPC servers do: its name and what it got, then trailers.
-struct Grpc {
-    at: SocketAddr,
+pub(crate) struct Grpc {
+    pub(crate) at: SocketAddr,
     connections: Arc<AtomicUsize>,
     requests: Arc<AtomicUsize>,
 }
 
 impl Grpc {
-    fn start(name: &'static str) -> Grpc {
+    pub(crate) fn start(name: &'static str) -> Grpc {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let at = listener.local_addr().unwrap();
@@ -71,14 +71,14 @@ async fn answer(name: &str, request: Request<h2::RecvStream>, mut respond: h2::s
     stream.send_trailers(trailers).unwrap();
 }
 
-async fn connect(to: SocketAddr) -> SendRequest<Bytes> {
+pub(crate) async fn connect(to: SocketAddr) -> SendRequest<Bytes> {
     let stream = TcpStream::connect(to).await.unwrap();
     let (send, connection) = h2::client::handshake(stream).await.unwrap();
     tokio::spawn(connection);
     send
 }
 
-async fn eventually(is_so: impl Fn() -> bool) {
+pub(crate) async fn eventually(is_so: impl Fn() -> bool) {
     let so = async {
         while !is_so() {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -87,14 +87,18 @@ async fn eventually(is_so: impl Fn() -> bool) {
     tokio::time::timeout(Duration::from_secs(20), so).await.unwrap();
 }
 
-struct Heard {
-    status: u16,
-    headers: HeaderMap,
-    body: Vec<u8>,
-    trailers: Option<HeaderMap>,
+pub(crate) struct Heard {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+    pub(crate) trailers: Option<HeaderMap>,
 }
 
-async fn ask(send: &SendRequest<Bytes>, request: Request<()>, body: Option<Vec<u8>>) -> Result<Heard, h2::Error> {
+pub(crate) async fn ask(
+    send: &SendRequest<Bytes>,
+    request: Request<()>,
+    body: Option<Vec<u8>>,
+) -> Result<Heard, h2::Error> {
     let mut send = send.clone().ready().await?;
     let (response, mut stream) = send.send_request(request, body.is_none())?;
     if let Some(body) = body {
@@ -111,11 +115,11 @@ async fn ask(send: &SendRequest<Bytes>, request: Request<()>, body: Option<Vec<u
     Ok(Heard { status: parts.status.as_u16(), headers: parts.headers, body: heard, trailers })
 }
 
-fn get(path: &str) -> Request<()> {
+pub(crate) fn get(path: &str) -> Request<()> {
     Request::get(format!("http://web.example{path}")).body(()).unwrap()
 }
 
-fn post(path: &str) -> Request<()> {
+pub(crate) fn post(path: &str) -> Request<()> {
     Request::post(format!("http://web.example{path}")).header("te", "trailers").body(()).unwrap()
 }
 

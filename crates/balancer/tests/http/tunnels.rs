@@ -14,13 +14,13 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
 }
 
 /// A server of WebSockets that sends back what it gets.
-fn web_socket(stream: TcpStream) {
+pub(crate) fn web_socket(stream: TcpStream) {
     block_on(async {
         stream.set_nonblocking(true).unwrap();
         let stream = tokio::net::TcpStream::from_std(stream).unwrap();
         let Ok(mut socket) = tokio_tungstenite::accept_async(stream).await else { return };
         while let Some(Ok(message)) = socket.next().await {
-            if !(message.is_text() || message.is_binary()) || socket.send(message).await.is_err() {
+            if (message.is_text() || message.is_binary()) && socket.send(message).await.is_err() {
                 return;
             }
         }

@@ -91,6 +91,15 @@ impl Api {
         list.objects.iter().map(|object| object.key.name.to_string()).collect()
     }
 
+    /// The heartbeat of a Node: its stamp, and how long it is good for if that is said.
+    pub(crate) fn beat(&self, node: &str) -> Option<(String, Option<u64>)> {
+        let name = format!("fairlead-announcer-{node}");
+        let lease = self.cluster();
+        let lease = self.runtime.block_on(async { lease.get(&kinds::LEASE, "kube-node-lease", &name).await }).ok()?;
+        let spec = &lease["spec"];
+        Some((spec["renewTime"].as_str()?.to_owned(), spec["leaseDurationSeconds"].as_u64()))
+    }
+
     /// The messages of Events with a reason.
     pub(crate) fn events(&self, reason: &str) -> Vec<String> {
         let path = "/api/v1/namespaces/default/events";

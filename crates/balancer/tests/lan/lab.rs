@@ -66,6 +66,11 @@ fn at_once(machine: &Namespace) {
 
 /// Three Nodes that are told of these addresses; none where that cannot be made.
 pub(crate) fn lab(test: &str, addresses: &[&'static str]) -> Option<Lab> {
+    lab_of(3, test, addresses)
+}
+
+/// So many Nodes.
+pub(crate) fn lab_of(count: u8, test: &str, addresses: &[&'static str]) -> Option<Lab> {
     if !["root", "ip", "nft"].iter().all(|what| fairlead_testkit::need(test, what)) {
         return None;
     }
@@ -78,19 +83,22 @@ pub(crate) fn lab(test: &str, addresses: &[&'static str]) -> Option<Lab> {
     let listener = switch.run(|| TcpListener::bind(API).unwrap()).unwrap();
     let api = Api::new(listener);
     api.add_service("web");
-    let mut nodes = Vec::new();
-    for number in 1..=3 {
-        let name = format!("n{number}");
-        api.add_node(&name);
-        nodes.push(LabNode { name, machine: plug(&switch, number), process: None });
-    }
     let home = tempfile::tempdir().unwrap();
-    let mut lab = Lab { api, nodes, client, switch, home, addresses: addresses.to_vec() };
-    (0..3).for_each(|number| lab.start(number));
+    let mut lab = Lab { api, nodes: Vec::new(), client, switch, home, addresses: addresses.to_vec() };
+    (0..count).for_each(|_| lab.add_node());
+    (0..lab.nodes.len()).for_each(|number| lab.start(number));
     Some(lab)
 }
 
 impl Lab {
+    /// One more Node, which does not run yet.
+    pub(crate) fn add_node(&mut self) {
+        let number = u8::try_from(self.nodes.len()).unwrap() + 1;
+        let name = format!("n{number}");
+        self.api.add_node(&name);
+        self.nodes.push(LabNode { name, machine: plug(&self.switch, number), process: None });
+    }
+
     /// Starts a Node's process.
     pub(crate) fn start(&mut self, number: usize) {
         let node = &mut self.nodes[number];

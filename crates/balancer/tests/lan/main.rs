@@ -2,6 +2,7 @@
 //! a process of its own, so that it can be killed.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod alone;
 mod api;
 mod failover;
 mod lab;

@@ -34,7 +34,12 @@ fn a_lease_is_read() {
     };
     assert_eq!((lease(r#""n1""#).left, lease(r#""""#).left, lease("null").left), (false, true, true));
     assert_eq!(lease("null").stamp, "2026-01-01T00:00:00.000001Z");
-    assert_eq!(lease("null").attachments.len(), 1);
+    assert_eq!((lease("null").attachments.len(), lease("null").lasts), (1, None));
+    let slow = |seconds: u64| {
+        let text = format!(r#"{{"metadata": {{"name": "x"}}, "spec": {{"leaseDurationSeconds": {seconds}}}}}"#);
+        Beat::read(text.as_bytes()).unwrap().lasts.unwrap().as_secs()
+    };
+    assert_eq!((slow(12), slow(u64::MAX)), (12, LONGEST));
     assert_eq!(Beat::read(b"{}"), None);
     assert_eq!(node(&Key::new("kube-node-lease", "fairlead-announcer-n1")), Some("n1"));
     assert_eq!(node(&Key::new("kube-node-lease", "n1")), None);

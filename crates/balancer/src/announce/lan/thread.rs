@@ -5,8 +5,9 @@ mod links;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
+use std::ops::ControlFlow;
 use std::os::fd::AsFd;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fairlead_kernel::Error;
@@ -14,9 +15,10 @@ use fairlead_kernel::link::{LinkMonitor, Links};
 use fairlead_kernel::packet::{Groups, Hardware, Protocol};
 use fairlead_kernel::relay::{Events, Poller, Waker};
 
+use super::desk::{Desk, Told};
 use super::held::{Due, Held};
 use super::port::{Heard, Port};
-use super::{OWNER, Orders, Post, Rival, Says, Told};
+use super::{OWNER, Orders, Post, Rival, Says};
 use crate::guard::Table;
 use crate::owner::Attachment;
 
@@ -36,7 +38,7 @@ const TABLES: u64 = 2;
 const PORTS: u64 = 16;
 
 pub(super) struct Thread {
-    told: mpsc::Receiver<Told>,
+    desk: Arc<Desk>,
     waker: Arc<Waker>,
     says: Says,
     poller: Poller,
@@ -64,7 +66,7 @@ pub(super) struct Thread {
 }
 
 impl Thread {
-    pub(super) fn open(told: mpsc::Receiver<Told>, waker: Arc<Waker>, says: Says) -> Result<Thread, Error> {
+    pub(super) fn open(desk: Arc<Desk>, waker: Arc<Waker>, says: Says) -> Result<Thread, Error> {
         let failed = |source: io::Error| Error::System { action: "starting the announcer".into(), source };
         let (poller, monitor, table) = (Poller::new().map_err(failed)?, LinkMonitor::open()?, Table::open()?);
         for (fd, token) in [(waker.as_fd(), WAKE), (monitor.as_fd(), LINKS), (table.as_fd(), TABLES)] {
@@ -76,7 +78,7 @@ impl Thread {
         // Machines without IPv6 are fine.
         let groups = Groups::open().ok();
         let mut thread = Thread {
-            told,
+            desk,
             waker,
             says,
             poller,
@@ -120,22 +122,13 @@ impl Thread {
         }
     }
 
-    fn take_orders(&mut self) -> std::ops::ControlFlow<()> {
-        let mut newest = None;
-        loop {
-            match self.told.try_recv() {
-                Ok(Told::Hold(orders)) => {
-                    let again = newest.is_some_and(|newest: Orders| newest.again);
-                    newest = Some(Orders { again: again || orders.again, ..orders });
-                }
-                Ok(Told::Stop) | Err(mpsc::TryRecvError::Disconnected) => {
-                    self.let_go(|_| true);
-                    return std::ops::ControlFlow::Break(());
-                }
-                Err(mpsc::TryRecvError::Empty) => break,
-            }
+    fn take_orders(&mut self) -> ControlFlow<()> {
+        let Told { hold, stop } = self.desk.take();
+        if stop {
+            self.let_go(|_| true);
+            return ControlFlow::Break(());
         }
-        if let Some(orders) = newest {
+        if let Some(orders) = hold {
             let (fresh, again) = (orders.sighted, orders.again);
             self.orders = Some(orders);
             self.carry_out(fresh);
@@ -143,7 +136,7 @@ impl Thread {
                 self.held.values_mut().for_each(|held| held.repeat(Instant::now()));
             }
         }
-        std::ops::ControlFlow::Continue(())
+        ControlFlow::Continue(())
     }
 
     /// Carries orders out; `fresh` ones let suspended addresses go on.

@@ -1,9 +1,14 @@
 use super::*;
 
 const STEP: Duration = Duration::from_millis(100);
+const TIMES: Times = Times {
+    interval: Duration::from_millis(400),
+    limit: Duration::from_millis(1100),
+    alone: Duration::from_millis(3000),
+};
 
 /// Plays what is heard: a character is what happens at that tenth of a second. `a`, `b`: the Lease of that Node is renewed;
-/// `m`: ours is, and comes back at once; `x`: `a` says that it goes; anything else: nothing.
+/// `m`: ours is, and comes back at once; `s`: `a` renews its Lease and says that it is good for three seconds; `x`: `a` says that it goes; anything else: nothing.
 fn play(times: Times, score: &[&str]) -> (Pulse, Instant) {
     let start = Instant::now();
     let mut pulse = Pulse::new("m", times);
@@ -11,10 +16,15 @@ fn play(times: Times, score: &[&str]) -> (Pulse, Instant) {
     for (tick, all) in score.iter().enumerate() {
         now = start + STEP * u32::try_from(tick).unwrap();
         for (number, one) in all.chars().enumerate() {
-            let beat = Beat { stamp: format!("{tick}.{number}"), left: one == 'x', attachments: Vec::new() };
+            let beat = Beat {
+                stamp: format!("{tick}.{number}"),
+                left: one == 'x',
+                lasts: (one == 's').then_some(STEP * 30),
+                attachments: Vec::new(),
+            };
             match one {
                 'a' | 'b' | 'm' => drop(pulse.hear(&one.to_string(), beat, now)),
-                'x' => drop(pulse.hear("a", beat, now)),
+                'x' | 's' => drop(pulse.hear("a", beat, now)),
                 _ => {}
             }
             if one == 'm' {
@@ -27,8 +37,7 @@ fn play(times: Times, score: &[&str]) -> (Pulse, Instant) {
 
 #[track_caller]
 fn check(score: &str, a: Presence, b: Presence) {
-    let times = Times { interval: STEP * 4, limit: STEP * 11 };
-    let (pulse, _) = play(times, &score.split(' ').collect::<Vec<_>>());
+    let (pulse, _) = play(TIMES, &score.split(' ').collect::<Vec<_>>());
     assert_eq!((pulse.presence("a"), pulse.presence("b")), (a, b), "{score}");
 }
 
@@ -62,8 +71,8 @@ fn time_without_the_api_is_not_counted_against_others() {
 
 #[test]
 fn a_proof_is_asked_for_when_the_first_time_is_over() {
-    let times = Times { interval: STEP * 4, limit: STEP * 11 };
-    let (pulse, now) = play(times, &["a", "bm"]);
+    let times = TIMES;
+    let (pulse, now) = play(times, &["m", "a", "bm"]);
     assert_eq!(pulse.next_suspicion(), Some(now - STEP + times.limit));
     assert!(pulse.sighted(now + STEP * 10) && !pulse.sighted(now + STEP * 11));
     // Nobody asks for those who are known to be silent, nor for oneself.
@@ -72,11 +81,44 @@ fn a_proof_is_asked_for_when_the_first_time_is_over() {
 }
 
 #[test]
+fn who_came_late_counts_no_silence_from_before() {
+    // What was heard long ago counts from our first proof on.
+    check("ab . . . . . . . . . . . . m", Live, Live);
+    check("ab . . . . . . . . . . . . m . . . m . . . m . . m", Silent, Silent);
+    // A beat of ours that was late for long excuses others until it, not beyond.
+    check("m . . . . . . . . . . . . . . . . . . . . ab m . . . m . . . m . . m", Silent, Silent);
+    check("m . . . . . . . . . . . . . . . . . . . . ab m . . . m . . . m", Live, Live);
+}
+
+#[test]
+fn who_said_that_it_beats_slowly_is_waited_for() {
+    let rounds = |first: &str, count: usize| format!("m {first}{}", " m . . .".repeat(count));
+    check(&rounds("s", 7), Live, Unheard);
+    check(&rounds("s", 9), Silent, Unheard);
+    // Once it beats as usual it is waited for as usual.
+    check(&rounds("s a", 4), Silent, Unheard);
+}
+
+#[test]
+fn what_is_known_in_calm_is_good_until_the_next_slow_beat() {
+    let (mut pulse, now) = play(TIMES, &["m"]);
+    assert!(pulse.sighted(now + STEP * 10) && !pulse.sighted(now + STEP * 11));
+    pulse.rest();
+    assert!(pulse.sighted(now + STEP * 40) && !pulse.sighted(now + STEP * 41));
+    assert!(pulse.rouse() && !pulse.rouse());
+    assert!(!pulse.sighted(now + STEP * 11));
+    // Whose heart beats is no reason for calm.
+    assert!(!pulse.hears_others());
+    assert!(play(TIMES, &["m", "a"]).0.hears_others() && !play(TIMES, &["m", "x"]).0.hears_others());
+}
+
+#[test]
 fn a_heartbeat_that_says_the_same_changes_nothing() {
     let mut pulse = Pulse::new("m", Times::default());
     let beat = |stamp: &str, link: &str| Beat {
         stamp: stamp.to_owned(),
         left: false,
+        lasts: None,
         attachments: vec![Attachment { link: link.to_owned(), hardware: [2; 6], networks: Vec::new() }],
     };
     let now = Instant::now();

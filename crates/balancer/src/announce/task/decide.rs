@@ -10,12 +10,15 @@ use fairlead_kernel::packet::Hardware;
 use super::super::Owners;
 use super::super::lan::{Orders, Post, Rival};
 use super::Work;
-use crate::owner::{self, Member, Ownership, Reach};
+use crate::owner::{self, Member, Ownership, Presence, Reach};
 
 impl Work {
     /// Finds out who answers for what, and acts accordingly; `again`: what is ours is announced once more.
     pub(super) fn decide(&mut self, again: bool) {
         let members = self.members();
+        let me = &self.settings.node;
+        let live = |member: &&Member| member.presence == Presence::Live && member.name != *me;
+        self.figures.others.set(members.iter().filter(live).count() as u64);
         if self.sighted {
             let decide = |wanted: &owner::Wanted| (wanted.address, owner::decide(wanted, &members));
             let owners = self.input.wanted.iter().map(decide).collect();
@@ -82,6 +85,7 @@ impl Work {
 
     /// Another says that it has an address we announce. Who sees whose heart beats knows better; who does not gives way to a Node.
     pub(super) fn meet(&mut self, rival: Rival) -> bool {
+        self.rouse();
         let node = self.pulse.nodes().find(|node| {
             **node != self.settings.node
                 && self.pulse.attachments(node).iter().any(|one| one.hardware == rival.hardware)

@@ -23,6 +23,9 @@ impl Work {
             if now.owner.as_deref() != me || had == me {
                 continue;
             }
+            if had.is_some() {
+                self.figures.takeovers.add(1);
+            }
             let node = &self.settings.node;
             let message = match &now.reach {
                 Reach::Announced(_) => format!("announcing {address} from node {node:?} with protocol \"layer2\""),

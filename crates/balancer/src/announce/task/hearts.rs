@@ -24,7 +24,8 @@ impl Work {
             self.sent.pop_front();
         }
         let links = self.lan.attachments.borrow_and_update().clone();
-        let (limit, beat) = (self.settings.times.limit, self.heart().beat(stamp, links));
+        let beat = Beat { stamp, left: false, lasts: self.lasts(), attachments: links };
+        let (limit, beat) = (self.settings.times.limit, self.heart().beat(beat));
         self.writing = Some(Box::pin(async move {
             let late = || Error::Unavailable { message: "no answer in time".to_owned(), retry_after: None };
             timeout(limit, beat).await.unwrap_or_else(|_| Err(late()))
@@ -54,19 +55,25 @@ impl Work {
         let now = Instant::now();
         match done {
             Ok(()) => {
+                self.figures.beats.add(1);
                 if std::mem::take(&mut self.silent) {
                     tracing::info!("the heartbeat of this node is heard again");
                 }
                 // The API answers, and the watch is silent: it is broken, or waits longer than we would.
-                if self.stepped + self.settings.times.limit < now {
+                let limit = self.settings.times.limit;
+                let lost = self.sent.front().is_some_and(|(_, began)| *began + limit < now);
+                if lost && self.stepped + limit < now {
                     self.steps = self.cluster.follow(beat::selection());
                     self.stepped = now;
                 }
             }
             Err(error) => {
+                self.figures.failures.add(1);
                 if !std::mem::replace(&mut self.silent, true) {
                     tracing::warn!(%error, "the heartbeat of this node is not heard; it goes on with the addresses it holds");
                 }
+                // Whatever else is so, it is not calm.
+                self.roused = false;
                 self.next = self.next.min(now + self.settings.times.interval / 4);
             }
         }
@@ -89,7 +96,7 @@ impl Work {
                 changed
             }
             Step::Listed(_) => {
-                self.stepped = now;
+                (self.stepped, self.listed) = (now, true);
                 let gone: Vec<String> =
                     self.pulse.nodes().filter(|node| !self.listing.contains(*node)).cloned().collect();
                 gone.iter().filter(|node| self.pulse.forget(node)).count() > 0
@@ -119,7 +126,7 @@ impl Work {
         let proven = came_back.is_some_and(|at| {
             let began = self.sent[at].1;
             self.sent.drain(..=at);
-            self.pulse.prove(began)
+            self.proven(began)
         });
         changed || proven
     }

@@ -2,12 +2,12 @@ use super::*;
 use crate::http::forwarded::Forwarded;
 use crate::serving::Ends;
 
-fn forwarded() -> Forwarded {
+pub(super) fn forwarded() -> Forwarded {
     let client = "192.0.2.7:1234".parse().expect("an address");
     Forwarded::new(&Ends { client, local: "203.0.113.1:443".parse().expect("an address"), peer: client }, true)
 }
 
-fn parts(method: &str, uri: &str, fields: &[(&str, &str)]) -> request::Parts {
+pub(super) fn parts(method: &str, uri: &str, fields: &[(&str, &str)]) -> request::Parts {
     let mut request = Head2::builder().method(method).uri(uri);
     for (name, value) in fields {
         request = request.header(*name, *value);

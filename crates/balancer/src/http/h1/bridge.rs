@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::exchange::finish;
 use super::{Next, Ready, Session};
 use crate::http::attempts::{Attempts, Failure, Sent};
-use crate::http::downgrade;
+use crate::http::downgrade::{self, web_socket};
 use crate::http::h2::receive::Receive;
 use crate::http::h2::send::Send;
 use crate::http::h2c::Sending;
@@ -47,8 +47,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
         if request.method == Method::Connect {
             return Err(Some(Refusal::TARGET));
         }
+        if request.upgrade
+            && request.body == Framing::Empty
+            && let Some(wanted) = web_socket::upgrade_to_h2(head)?
+        {
+            return Box::pin(self.upgrade(request, wanted, serving, record)).await;
+        }
         let head = downgrade::h1_to_h2(head)?;
-        let (mut attempts, mut upload) = (Attempts::new(serving.clone()), Send::new(request.body));
+        let most = self.connection.context.thread().options().body;
+        let (mut attempts, mut upload) = (Attempts::new(serving.clone()), Send::new(request.body).at_most(most));
         let empty = request.body == Framing::Empty;
         self.invite(request).await?;
         loop {
@@ -79,7 +86,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
         Ok(())
     }
 
-    async fn answer2(
+    pub(super) async fn answer2(
         &mut self,
         upload: &mut Send,
         empty: bool,
@@ -93,6 +100,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
                 match upload.poll(task, (inlet, stream), to, &shared.buffers) {
                     Poll::Ready(Err(Broken::From)) => return Poll::Ready(Err(Failure::Client)),
                     Poll::Ready(Err(Broken::Malformed)) => return Poll::Ready(Err(Failure::Refused(Refusal::CHUNKS))),
+                    Poll::Ready(Err(Broken::TooLong)) => return Poll::Ready(Err(Failure::Refused(Refusal::BODY))),
                     // The answer may say why the backend takes no more.
                     _ => {}
                 }
@@ -105,7 +113,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
         waited.await.map_err(|_| Failure::Late)?
     }
 
-    async fn deliver2(
+    pub(super) async fn deliver2(
         &mut self,
         (request, answer): (&Request, Answer<RecvStream>),
         (mut upload, empty, mut up): (Send, bool, SendStream<Bytes>),
@@ -126,6 +134,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
             let mut rest = Poll::Ready(Ok(()));
             if !empty && !upload.ended() {
                 rest = upload.poll(task, (inlet, stream), &mut up, &shared.buffers);
+            }
+            if rest == Poll::Ready(Err(Broken::TooLong)) {
+                return Poll::Ready(Err(Broken::TooLong));
             }
             let polled = download.poll(task, stream);
             if before != (upload.moved, download.moved) {

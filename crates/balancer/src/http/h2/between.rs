@@ -15,6 +15,9 @@ pub(crate) struct Between {
     state: State,
     /// It is an answer, whose sender may say that it has heard enough.
     answer: bool,
+    /// How long the body may become, and how long it is so far.
+    most: u64,
+    taken: u64,
     /// How many bytes were sent.
     pub(crate) moved: u64,
 }
@@ -32,7 +35,13 @@ impl Between {
     /// A request's body, or none.
     pub(crate) fn request(empty: bool) -> Between {
         let state = if empty { State::Done } else { State::Data };
-        Between { pending: Bytes::new(), state, answer: false, moved: 0 }
+        Between { pending: Bytes::new(), state, answer: false, most: u64::MAX, taken: 0, moved: 0 }
+    }
+
+    /// The same, but the body may not be longer than this.
+    pub(crate) fn at_most(mut self, most: Option<u64>) -> Between {
+        self.most = most.unwrap_or(u64::MAX);
+        self
     }
 
     /// An answer's body, or none.
@@ -53,6 +62,9 @@ impl Between {
         to: &mut SendStream<Bytes>,
     ) -> Poll<Result<(), Broken>> {
         loop {
+            if self.taken > self.most {
+                return Poll::Ready(Err(Broken::TooLong));
+            }
             if !self.pending.is_empty() {
                 let sent = ready!(poll_send(context, to, &mut self.pending, self.state == State::Last))?;
                 self.moved += sent;
@@ -67,6 +79,7 @@ impl Between {
                 State::Done => return Poll::Ready(Ok(())),
                 State::Data | State::Last => match ready!(from.poll_data(context)) {
                     Some(Ok(data)) => {
+                        self.taken += data.len() as u64;
                         self.pending = data;
                         if from.is_end_stream() && !self.pending.is_empty() {
                             self.state = State::Last;

@@ -18,6 +18,9 @@ pub(crate) struct Send {
     body: Body,
     pending: Bytes,
     ended: bool,
+    /// How long the body may become, and how long it is so far.
+    most: u64,
+    taken: u64,
     /// How many bytes were sent.
     pub(crate) moved: u64,
 }
@@ -25,7 +28,14 @@ pub(crate) struct Send {
 impl Send {
     /// A body so framed.
     pub(crate) fn new(framing: Framing) -> Send {
-        Send { body: Body::new(framing), pending: Bytes::new(), ended: false, moved: 0 }
+        let (body, pending) = (Body::new(framing), Bytes::new());
+        Send { body, pending, ended: false, most: u64::MAX, taken: 0, moved: 0 }
+    }
+
+    /// The same, but the body may not be longer than this.
+    pub(crate) fn at_most(mut self, most: Option<u64>) -> Send {
+        self.most = most.unwrap_or(u64::MAX);
+        self
     }
 
     /// Whether the stream was ended.
@@ -42,6 +52,9 @@ impl Send {
         buffers: &Buffers,
     ) -> Poll<Result<(), Broken>> {
         while !self.ended {
+            if self.taken > self.most {
+                return Poll::Ready(Err(Broken::TooLong));
+            }
             if !self.pending.is_empty() {
                 let last = self.body.done() && self.body.trailers().len() <= 2;
                 self.moved += ready!(poll_send(context, to, &mut self.pending, last))?;
@@ -49,6 +62,7 @@ impl Send {
                 continue;
             }
             self.pending = self.body.take(inlet, buffers).map_err(|_| Broken::Malformed)?;
+            self.taken += self.pending.len() as u64;
             if !self.pending.is_empty() {
                 continue;
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ::h2::RecvStream;
 use ::h2::server::SendResponse;
-use ::http::{Request as Head, Response as Answer, StatusCode, header, request};
+use ::http::{Method, Request as Head, Response as Answer, StatusCode, header, request};
 use bytes::Bytes;
 
 use super::Active;
@@ -43,6 +43,7 @@ pub(super) fn run(
     }
     async move {
         let outcome = match stream.serving.listener.speaks {
+            _ if stream.parts.method == Method::CONNECT => Box::pin(stream.tunnel(body)).await,
             Speaks::H2c => Box::pin(stream.exchange_h2(body)).await,
             _ => stream.exchange_h1(body).await,
         };

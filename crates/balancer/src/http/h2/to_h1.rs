@@ -53,7 +53,7 @@ impl Stream {
     }
 
     /// Sends a request and waits for its answer; whether all of the request was sent by then.
-    async fn answer(
+    pub(super) async fn answer(
         &mut self,
         backend: &mut Backend,
         request: &Request,
@@ -91,7 +91,7 @@ impl Stream {
     }
 
     /// Passes an answer back; whether all of the request was sent by then.
-    async fn deliver(
+    pub(super) async fn deliver(
         &mut self,
         (response, answer): (&Response, Answer<()>),
         backend: &mut Backend,
@@ -131,7 +131,7 @@ impl Stream {
     }
 
     /// Keeps the backend's connection if it can be used again.
-    fn finish(
+    pub(super) fn finish(
         &self,
         delivered: Result<bool, Broken>,
         response: &Response,

@@ -21,7 +21,7 @@ impl Stream {
         let (head, request) = downgrade::to_h2(&self.parts, body.is_end_stream(), &self.asking())?;
         let (mut attempts, mut body) = (Attempts::new(self.serving.clone()), body);
         let empty = body.is_end_stream();
-        let mut upload = Between::request(empty);
+        let mut upload = Between::request(empty).at_most(self.asking().longest_body);
         loop {
             let (chosen, line) = attempts.open(&self.streams.connection, &self.streams.shared).await?;
             self.record.iter_mut().for_each(|record| record.backend(chosen.address()));
@@ -47,7 +47,7 @@ impl Stream {
     }
 
     /// Waits for the answer of a backend that speaks HTTP/2.
-    async fn answer2(
+    pub(super) async fn answer2(
         &mut self,
         body: &mut RecvStream,
         upload: &mut Between,
@@ -66,6 +66,7 @@ impl Stream {
             }
             match polled {
                 Poll::Ready(Err(Broken::From)) => return Poll::Ready(Err(Failure::Client)),
+                Poll::Ready(Err(Broken::TooLong)) => return Poll::Ready(Err(Failure::Refused(Refusal::BODY))),
                 // Its answer may say why it takes no more.
                 Poll::Ready(Err(_)) | Poll::Pending => {}
                 Poll::Ready(Ok(())) => record.iter_mut().for_each(|record| record.sent()),
@@ -78,7 +79,7 @@ impl Stream {
     }
 
     /// Passes back the answer of a backend that speaks HTTP/2.
-    async fn deliver2(
+    pub(super) async fn deliver2(
         &mut self,
         answer: Answer<RecvStream>,
         chosen: Chosen,
@@ -92,8 +93,10 @@ impl Stream {
         let (idle, mut download) = (self.idle(), Between::answer(empty));
         let carried = self.watch.limit(idle, |task, watch| {
             let before = (upload.moved, download.moved);
-            // The end of a request that is already answered is nobody's trouble.
-            let _ = upload.poll(task, &mut body, &mut up);
+            // The end of a request that is already answered is nobody's trouble, unless it has none.
+            if upload.poll(task, &mut body, &mut up) == Poll::Ready(Err(Broken::TooLong)) {
+                return Poll::Ready(Err(Broken::TooLong));
+            }
             let polled = download.poll(task, &mut from, &mut to);
             if before != (upload.moved, download.moved) {
                 watch.start(idle);
@@ -110,6 +113,11 @@ impl Stream {
         match carried {
             Ok(()) => {}
             Err(Broken::To) => return Err(None),
+            Err(Broken::TooLong) => {
+                up.send_reset(Reason::CANCEL);
+                to.send_reset(Reason::CANCEL);
+                return Err(None);
+            }
             Err(_) => {
                 chosen.failed();
                 to.send_reset(Reason::INTERNAL_ERROR);
