@@ -14,6 +14,8 @@ use crate::auth::nodes::{self, Right};
 use crate::auth::rbac::{self, Attributes, Decision, Policy, Target as About};
 use crate::auth::{Authenticator, Objects, User, impersonation};
 use crate::options::Query;
+use crate::pages::cookie;
+use crate::pages::sessions::{Session, Sessions};
 use crate::read::unavailable;
 use crate::route::{Route, Target};
 use crate::{local, object};
@@ -38,6 +40,8 @@ pub enum Authorization {
 pub(crate) struct Access {
     pub(crate) authenticator: Authenticator,
     authorization: Authorization,
+    /// Who is signed in with a browser.
+    pub(crate) sessions: Sessions,
     policy: RwLock<Policy>,
     store: Arc<dyn Backend>,
 }
@@ -49,6 +53,8 @@ pub(crate) struct Sender {
     pub(crate) real: User,
     /// Whom they act as, if somebody else.
     pub(crate) impersonated: Option<User>,
+    /// It is a browser's session.
+    pub(crate) by_cookie: bool,
 }
 
 impl Sender {
@@ -60,7 +66,7 @@ impl Sender {
 
 impl Access {
     pub(crate) fn new(authenticator: Authenticator, authorization: Authorization, store: Arc<dyn Backend>) -> Access {
-        Access { authenticator, authorization, policy: RwLock::default(), store }
+        Access { authenticator, authorization, sessions: Sessions::default(), policy: RwLock::default(), store }
     }
 
     /// Reads the roles, and follows them for as long as the server is there.
@@ -77,13 +83,28 @@ impl Access {
 
     /// Who sends a request, and whether they may act as whom they say.
     pub(crate) async fn sender(&self, parts: &Parts) -> Result<Sender, Failure> {
-        let real = match parts.extensions.get::<local::Trusted>() {
-            Some(local::Trusted(user)) => User::clone(user),
-            None => self.authenticator.authenticate(parts, self, Timestamp::now()).await?,
+        let session = self.session(parts)?;
+        let by_cookie = session.is_some();
+        let real = match (parts.extensions.get::<local::Trusted>(), session) {
+            (Some(local::Trusted(user)), _) => User::clone(user),
+            (None, Some(session)) => session.user(),
+            (None, None) => {
+                let known = self.authenticator.authenticate(parts, self, Timestamp::now()).await;
+                known.map_err(|failure| cookie::explained(failure, &parts.headers))?
+            }
         };
         let authorize = |user: &User, attributes: &Attributes<'_>| self.decide(user, attributes);
         let impersonated = impersonation::impersonate(&parts.headers, &real, authorize)?;
-        Ok(Sender { real, impersonated })
+        Ok(Sender { real, impersonated, by_cookie })
+    }
+
+    /// The session a browser's cookie names, if what it wants is to be heard. A cookie that names none counts for nothing.
+    fn session(&self, parts: &Parts) -> Result<Option<Session>, Failure> {
+        let session = cookie::find(&parts.headers).and_then(|id| self.sessions.find(id, Timestamp::now()));
+        if let Some(session) = &session {
+            cookie::check(parts, session)?;
+        }
+        Ok(session)
     }
 
     /// 403 unless the user may.

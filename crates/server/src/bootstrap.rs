@@ -1,6 +1,8 @@
 //! What every cluster has from its first moment: the namespaces, the default ServiceCIDR, and the `kubernetes` Service that
 //! leads to the API servers, the built-in roles. Made if missing, brought up to date if this server's address changed.
 
+use std::time::Instant;
+
 use fairlead_api::value::{Value, json};
 use fairlead_api::{Failure, Kind, Look, kinds};
 use futures_util::future::{try_join, try_join_all};
@@ -127,5 +129,13 @@ fn request<'a>(server: &'a Inner, target: &'a Target) -> write::Request<'a> {
         field_validation: FieldValidation::Ignore,
         force: false,
     };
-    write::Request { server, target, user: None, options, warnings: Vec::new(), how: write::How::Replace }
+    write::Request {
+        server,
+        target,
+        user: None,
+        options,
+        warnings: Vec::new(),
+        how: write::How::Replace,
+        started: Instant::now(),
+    }
 }

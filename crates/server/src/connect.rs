@@ -96,8 +96,8 @@ pub(crate) async fn stream(
 /// therefore run commands in its Pods.
 pub(crate) async fn node(server: &Inner, target: &Target, parts: &Parts) -> Result<Response<Body>, Failure> {
     let first = target.rest.split('/').nth(1).unwrap_or_default();
-    if parts.method != Method::GET || !matches!(first, "healthz" | "pods" | "containerLogs") {
-        let why = "of a node, only GET of healthz, pods and containerLogs is passed on";
+    if parts.method != Method::GET || !matches!(first, "healthz" | "metrics" | "pods" | "containerLogs") {
+        let why = "of a node, only GET of healthz, metrics, pods and containerLogs is passed on";
         return Err(Failure::forbidden(Subject { group: "", kind: "nodes", name: &target.name }, why));
     }
     let whole = Target { subresource: String::new(), ..target.clone() };

@@ -1,6 +1,7 @@
 //! Deleting objects: at once, with grace, or when the last finalizer is gone; one or many.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use fairlead_api::field::{FieldErrors, Path};
 use fairlead_api::kinds::pod::Grace;
@@ -12,7 +13,7 @@ use fairlead_store::{Entry, Guard, Outcome, Revision, Txn, Write};
 use crate::allocate::{self, Allocation};
 use crate::body::{self, Expected};
 use crate::options::{FieldValidation, ListOptions, Query, dry_run_errors, invalid_options};
-use crate::read::{self, subject, unavailable};
+use crate::read::{self, subject};
 use crate::reply::{List, Payload, Reply};
 use crate::route::Target;
 use crate::{Inner, clock, object, write};
@@ -158,7 +159,7 @@ async fn try_delete(
         Fate::Marked(object) if object == &old => return reply(kind, object, entry.revision, false).map(Some),
         Fate::Marked(object) => writes.insert(0, Write::Put(key, object::draft(kind, object))),
     }
-    let outcome = server.store.commit(Txn { guards, writes }).await.map_err(unavailable)?;
+    let outcome = server.commit(Txn { guards, writes }, Instant::now()).await?;
     drop(lock);
     match outcome {
         Outcome::Done(revision) => reply(kind, fate.object(), revision, fate.is_gone()).map(Some),

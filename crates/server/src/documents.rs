@@ -100,7 +100,6 @@ pub(crate) fn answer(server: &Inner, path: &str, parts: &Parts) -> Result<Respon
     let kinds = &documents.kinds;
     let found = match path.trim_end_matches('/') {
         "/version" => json(parts, &discovery::version(&build())),
-        "/metrics" => reply::plain(200, server.metrics.text()),
         // kubectl asks here before it says that it does not know a kind.
         "/apis/apiextensions.k8s.io/v1/customresourcedefinitions" => json(parts, &no_definitions()),
         "/openapi/v2" => openapi_v2(documents, parts),

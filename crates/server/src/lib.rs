@@ -42,6 +42,8 @@ mod negotiate;
 mod nodes;
 mod object;
 mod options;
+pub mod pages;
+mod passage;
 mod patch;
 mod pods;
 mod privileges;
@@ -55,6 +57,7 @@ pub mod serve;
 mod table;
 mod watch;
 mod write;
+mod writers;
 mod yaml;
 
 pub use access::Authorization;
@@ -123,10 +126,14 @@ pub(crate) struct Inner {
     pub(crate) node_ports: Arc<tokio::sync::Mutex<()>>,
     /// What looked leaked.
     pub(crate) repair: repair::Repair,
+    /// Who made the newest revisions.
+    pub(crate) writers: writers::Writers,
     /// How Nodes are reached, once that is known.
     pub(crate) nodes: OnceLock<NodeDialer>,
     /// How machines join, if they can.
     pub(crate) join: OnceLock<join::Join>,
+    /// What is shown beside the API, if anything.
+    pub(crate) pages: OnceLock<pages::Pages>,
     /// Places of logs, commands and port-forwards.
     pub(crate) streams: Arc<tokio::sync::Semaphore>,
 }
@@ -158,8 +165,10 @@ impl Server {
             ranges: allocate::KnownRanges::default(),
             node_ports: Arc::default(),
             repair: repair::Repair::default(),
+            writers: writers::Writers::default(),
             nodes: OnceLock::new(),
             join: OnceLock::new(),
+            pages: OnceLock::new(),
             streams: Arc::new(tokio::sync::Semaphore::new(connect::STREAMS)),
         };
         let failed = |failure: Failure| Error::Bootstrap(failure.message);
@@ -193,7 +202,8 @@ impl Server {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let route = route::route(&route::percent_decode(parts.uri.path()), &self.inner.kinds);
         let labels = metrics::Labels::of(&parts.method, &route, &query);
-        let mut call = Call { server: &self.inner, parts: &parts, query: &query, warnings: Vec::new(), sender: None };
+        let mut call =
+            Call { server: &self.inner, parts: &parts, query: &query, started, warnings: Vec::new(), sender: None };
         let mut body = std::pin::pin!(body);
         let answer = call.answer(&route, body.as_mut());
         let answer = match tokio::time::timeout(self.inner.options.request_timeout, answer).await {
@@ -211,7 +221,7 @@ impl Server {
         if let Some(audit) = &self.inner.audit {
             call.audit(audit, &route, code.as_u16(), failed, received);
         }
-        response
+        if parts.method == Method::HEAD { reply::without_body(response) } else { response }
     }
 }
 
@@ -239,6 +249,7 @@ struct Call<'a> {
     server: &'a Arc<Inner>,
     parts: &'a Parts,
     query: &'a Query,
+    started: Instant,
     warnings: Vec<String>,
     /// Known once authentication went well.
     sender: Option<Sender>,
@@ -253,10 +264,21 @@ impl Call<'_> {
         if matches!(route, Route::Path(path) if path == join::AUTHORITIES) {
             return join::authorities(self.server, self.parts);
         }
+        if let (Some(path), Some(_)) = (pages::is_public(route), self.server.pages.get()) {
+            let bytes = if pages::takes_body(self.parts) { collect(body).await? } else { Bytes::new() };
+            return pages::public(self.server, path, self.parts, &bytes);
+        }
         let sender = self.server.access.sender(self.parts).await?;
         self.sender = Some(sender.clone());
         let wish = access::Wish::of(self.parts, route, self.query);
         self.server.access.authorize_request(sender.user(), &wish.attributes()).await?;
+        if sender.by_cookie {
+            pages::cookie::check_route(route)?;
+        }
+        if let Some(path) = pages::data(route) {
+            let bytes = if pages::takes_body(self.parts) { collect(body).await? } else { Bytes::new() };
+            return pages::answer(self.server, path, sender.user(), self.parts, self.query, &bytes).await;
+        }
         match route {
             Route::Path(path) if path == join::PATH => {
                 let bytes = collect(body).await?;
@@ -265,6 +287,9 @@ impl Call<'_> {
             Route::Path(path) if path == backup::PATH => {
                 self.server.access.authorize(sender.user(), &backup::EVERYTHING)?;
                 backup::answer(self.server, self.parts).await
+            }
+            Route::Path(path) if path.trim_end_matches('/') == metrics::PATH => {
+                metrics::answer(self.server, self.parts).await
             }
             Route::Path(path) => match health::answer(self.server, path, self.parts, self.query).await {
                 Some(answer) => answer,
@@ -287,7 +312,7 @@ impl Call<'_> {
         failed: Option<(&'static str, String)>,
         received: Timestamp,
     ) {
-        let anonymous = Sender { real: auth::User::anonymous(), impersonated: None };
+        let anonymous = Sender { real: auth::User::anonymous(), impersonated: None, by_cookie: false };
         let sender = self.sender.as_ref().unwrap_or(&anonymous);
         let wish = access::Wish::of(self.parts, route, self.query);
         let uri = self.parts.uri.to_string();
@@ -331,7 +356,9 @@ impl Call<'_> {
             Operation::Get => read::get(&*self.server.store, target, self.query.text("resourceVersion")).await?,
             _ => {
                 let bytes = collect(body).await?;
-                self.write(operation, target, user, &bytes).await?
+                let manager = options::manager_name(self.query.text("fieldManager"), self.user_agent());
+                let who = format!("{manager} ({})", user.name);
+                writers::on_behalf_of(who, self.write(operation, target, user, &bytes)).await?
             }
         };
         reply::render(reply, form, include, clock::seconds())
@@ -431,7 +458,15 @@ impl Call<'_> {
         options: WriteOptions,
         how: How,
     ) -> write::Request<'b> {
-        write::Request { server: self.server, target, user: Some(user), options, warnings: Vec::new(), how }
+        write::Request {
+            server: self.server,
+            target,
+            user: Some(user),
+            options,
+            warnings: Vec::new(),
+            how,
+            started: self.started,
+        }
     }
 
     fn include(&self) -> Result<table::Include, Failure> {

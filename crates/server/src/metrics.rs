@@ -1,17 +1,46 @@
-//! `/metrics`: how many requests, how they ended, how long they took, in the names kube-apiserver uses.
+//! `/metrics`: how many requests, how they ended, how long they took, in the names kube-apiserver uses; the store, watches, this
+//! process, and what the parts beside the server measure.
 
 use std::time::Duration;
 
-use http::{Method, StatusCode};
-use prometheus_client::encoding::{EncodeLabelSet, text};
+use fairlead_api::Failure;
+use fairlead_monitor::Format;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::request::Parts;
+use http::{Method, Response, StatusCode};
+use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use crate::options::Query;
 use crate::repair::Counters;
+use crate::reply::{self, Body};
 use crate::route::Route;
+use crate::{Inner, not_allowed};
+
+/// Where they are.
+pub(crate) const PATH: &str = "/metrics";
+
+/// Everything that is measured in this process.
+pub(crate) async fn answer(server: &Inner, parts: &Parts) -> Result<Response<Body>, Failure> {
+    if parts.method != Method::GET && parts.method != Method::HEAD {
+        return Err(not_allowed());
+    }
+    // A store that does not answer is told of by `/readyz`.
+    if let Ok(revision) = server.store.revision().await {
+        server.metrics.revision.set(i64::try_from(revision.0).unwrap_or(i64::MAX));
+    }
+    let mut text = fairlead_monitor::write(&server.metrics.registry, Format::Prometheus);
+    if let Some(pages) = server.pages.get() {
+        text.push_str(&pages.measured().await);
+    }
+    let mut answer = reply::plain(200, text);
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(Format::Prometheus.media()));
+    Ok(answer)
+}
 
 /// What a request is counted under.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -69,6 +98,8 @@ pub(crate) struct Metrics {
     registry: Registry,
     requests: Family<CodeLabels, Counter>,
     durations: Family<Labels, Histogram, fn() -> Histogram>,
+    revision: Gauge,
+    watches: Gauge,
     pub(crate) repair: Counters,
 }
 
@@ -80,8 +111,12 @@ impl Default for Metrics {
         registry.register("apiserver_request", "Requests by verb, resource and code", requests.clone());
         let help = "How long requests took until their answer began, in seconds";
         registry.register("apiserver_request_duration_seconds", help, durations.clone());
+        let (revision, watches) = (Gauge::default(), Gauge::default());
+        registry.register("fairlead_store_revision", "The revision of the last write", revision.clone());
+        registry.register("fairlead_watches", "Watches that are open", watches.clone());
         let repair = Counters::registered(&mut registry);
-        Metrics { registry, requests, durations, repair }
+        registry.register_collector(Box::new(fairlead_monitor::Process));
+        Metrics { registry, requests, durations, revision, watches, repair }
     }
 }
 
@@ -98,11 +133,18 @@ impl Metrics {
         self.durations.get_or_create(&labels).observe(took.as_secs_f64());
     }
 
-    /// Everything, as Prometheus reads it.
-    pub(crate) fn text(&self) -> String {
-        let mut out = String::new();
-        // Writing to a String cannot fail.
-        let _ = text::encode(&mut out, &self.registry);
-        out
+    /// A watch is open as long as this is kept.
+    pub(crate) fn watching(&self) -> Watching {
+        self.watches.inc();
+        Watching(self.watches.clone())
+    }
+}
+
+/// An open watch.
+pub(crate) struct Watching(Gauge);
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        self.0.dec();
     }
 }

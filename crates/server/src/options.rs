@@ -140,7 +140,7 @@ impl WriteKind {
 }
 
 /// The manager a write is booked to: what the client says, else its program's name.
-fn manager_name(given: &str, user_agent: &str) -> String {
+pub(crate) fn manager_name(given: &str, user_agent: &str) -> String {
     if !given.is_empty() {
         return given.to_owned();
     }

@@ -1,5 +1,7 @@
 //! What only Pods have: binding to a node.
 
+use std::time::Instant;
+
 use fairlead_api::status::Subject;
 use fairlead_api::value::json;
 use fairlead_api::{Failure, Look, kinds, schema};
@@ -27,8 +29,15 @@ pub(crate) async fn bind(
         return Err(Failure::bad_request("name in URL does not match name in Binding object"));
     }
     let pod = Target { name: name.to_owned(), ..target.clone() };
-    let mut request =
-        write::Request { server, target: &pod, user: None, options, warnings: Vec::new(), how: write::How::Patch };
+    let mut request = write::Request {
+        server,
+        target: &pod,
+        user: None,
+        options,
+        warnings: Vec::new(),
+        how: write::How::Patch,
+        started: Instant::now(),
+    };
     request
         .update(|live, _| {
             let Some(live) = live else { return Err(Failure::not_found(crate::read::subject(&pod))) };

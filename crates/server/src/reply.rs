@@ -8,10 +8,10 @@ use bytes::Bytes;
 use fairlead_api::value::Value;
 use fairlead_api::{Failure, Kind, Look, proto};
 use fairlead_store::Entry;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, RETRY_AFTER, VARY};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER, VARY};
 use http::{Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Empty, Full};
 
 use crate::negotiate::{Form, Media, Shape};
 use crate::{object, table};
@@ -54,6 +54,15 @@ impl Reply {
     pub(crate) fn document(code: u16, document: Value) -> Reply {
         Reply { code, payload: Payload::Document(document) }
     }
+}
+
+/// What HEAD is answered: how long the answer to GET is, and nothing of it. A client of HTTP/2 takes a body for a mistake.
+pub(crate) fn without_body(answer: Response<Body>) -> Response<Body> {
+    let (mut parts, body) = answer.into_parts();
+    if let Some(length) = http_body::Body::size_hint(&body).exact() {
+        parts.headers.entry(CONTENT_LENGTH).or_insert(HeaderValue::from(length));
+    }
+    Response::from_parts(parts, Empty::new().boxed_unsync())
 }
 
 /// Renders an answer. `now` is in seconds since 1970, for the ages of tables.
@@ -195,7 +204,7 @@ const GZIP_FROM: usize = 128 * 1024;
 /// A complete answer.
 pub(crate) fn respond(code: u16, media: &'static str, text: Bytes, gzip: bool) -> Response<Body> {
     let compress = gzip && text.len() >= GZIP_FROM;
-    let text = if compress { compressed(&text) } else { text };
+    let text = if compress { compressed(&text, flate2::Compression::fast()) } else { text };
     let mut response = Response::new(Full::new(text).boxed_unsync());
     *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();
@@ -208,8 +217,9 @@ pub(crate) fn respond(code: u16, media: &'static str, text: Bytes, gzip: bool) -
     response
 }
 
-fn compressed(text: &[u8]) -> Bytes {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::with_capacity(text.len() / 4), flate2::Compression::fast());
+/// Text as gzip has it.
+pub(crate) fn compressed(text: &[u8], level: flate2::Compression) -> Bytes {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::with_capacity(text.len() / 4), level);
     match encoder.write_all(text).and_then(|()| encoder.finish()) {
         Ok(bytes) => bytes.into(),
         Err(_) => Bytes::copy_from_slice(text),

@@ -16,6 +16,7 @@ use http_body_util::{BodyExt, StreamBody};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::metrics::Watching;
 use crate::negotiate::{Form, Media, Shape};
 use crate::options::{ListOptions, revision};
 use crate::read::{Filter, too_old_or_unavailable, unavailable, wait_for};
@@ -55,6 +56,7 @@ pub(crate) async fn watch(
         ready: VecDeque::new(),
         stop: server.stop.clone(),
         ended: false,
+        _open: server.metrics.watching(),
     };
     stream.open(&*server.store, &prefix, options).await?;
     Ok(stream.respond())
@@ -94,6 +96,7 @@ struct Stream {
     ready: VecDeque<Bytes>,
     stop: CancellationToken,
     ended: bool,
+    _open: Watching,
 }
 
 impl Stream {

@@ -5,6 +5,8 @@
 //!                                                  ^ rules of the kind ^     | guard refused: again from the stored object
 //! ```
 
+use std::time::Instant;
+
 use bytes::Bytes;
 use fairlead_api::field::FieldErrors;
 use fairlead_api::managed::{self, Writer};
@@ -36,6 +38,8 @@ pub(crate) struct Request<'a> {
     /// Sent back as Warning headers.
     pub(crate) warnings: Vec<String>,
     pub(crate) how: How,
+    /// When the request came.
+    pub(crate) started: Instant,
 }
 
 /// How an existing object is changed; the ways differ in what is a condition and in whether an absent object is made.
@@ -121,7 +125,7 @@ impl Request<'_> {
             let Allocation { mut guards, mut writes, lock, .. } = allocation;
             guards.insert(0, Guard::Absent(key.clone()));
             writes.insert(0, Write::Put(key, draft.clone()));
-            let outcome = self.server.store.commit(Txn { guards, writes }).await.map_err(unavailable)?;
+            let outcome = self.server.commit(Txn { guards, writes }, self.started).await?;
             drop(lock);
             match outcome {
                 Outcome::Done(revision) => {
@@ -238,7 +242,7 @@ impl Request<'_> {
             };
             guards.insert(0, Guard::At(key.clone(), entry.revision));
             writes.insert(0, if gone { Write::Delete(key.clone()) } else { Write::Put(key.clone(), draft.clone()) });
-            let outcome = self.server.store.commit(Txn { guards, writes }).await.map_err(unavailable)?;
+            let outcome = self.server.commit(Txn { guards, writes }, self.started).await?;
             drop(lock);
             if let Outcome::Done(revision) = outcome {
                 self.warnings.extend(notes);

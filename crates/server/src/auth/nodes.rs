@@ -1,6 +1,7 @@
 //! What a Node may do: read what it needs to serve Services and run its Pods, and write about itself and its Pods alone.
 //! Kubernetes' node authorizer and its NodeRestriction, as far as our Nodes go.
 
+use fairlead_api::load_balancer;
 use fairlead_api::value::Value;
 use fairlead_api::{Kind, Look, kinds};
 
@@ -18,8 +19,6 @@ pub const PREFIX: &str = "system:node:";
 const LEASES: &str = "kube-node-lease";
 /// What the name of the Lease of an announcer begins with.
 const ANNOUNCER: &str = "fairlead-announcer-";
-/// The annotation of Services with the names of their load balancers' certificates.
-const CERTIFICATE: &str = "service.beta.kubernetes.io/aws-load-balancer-ssl-cert";
 /// The authority of the API, which is no secret.
 const ROOT_CA: &str = "kube-root-ca.crt";
 /// Labels by which an administrator keeps Pods apart; a Node does not give them to itself.
@@ -95,9 +94,11 @@ pub fn names(pod: &Value, resource: &str, name: &str) -> bool {
 /// Whether a load balancer of a Service shows the certificate of a Secret beside it.
 pub fn shows(service: &Value, secret: &str) -> bool {
     let metadata = service.at("metadata");
-    let named = metadata.at("annotations").text(CERTIFICATE).split(',').map(str::trim);
+    let annotations = metadata.at("annotations");
     let namespace = metadata.text("namespace");
+    let named = load_balancer::certificates(|name| annotations.get(name)?.as_str());
     named
+        .iter()
         .map(|name| name.strip_prefix(namespace).and_then(|rest| rest.strip_prefix('/')).unwrap_or(name))
         .any(|name| name == secret)
 }

@@ -147,4 +147,9 @@ fn a_load_balancer_shows_the_certificates_its_service_names() {
     check("website", false);
     check("", false);
     assert!(!shows(&json!({"metadata": {"namespace": "default"}}), "web"));
+    // Those it shows as long as what it names now makes no sense.
+    let mut bad = service("other");
+    let good = r#"{"service.beta.kubernetes.io/aws-load-balancer-ssl-cert": "web"}"#;
+    bad["metadata"]["annotations"]["fairlead.dev/last-good"] = json!(good);
+    assert!(shows(&bad, "web") && shows(&bad, "other") && !shows(&bad, "third"));
 }

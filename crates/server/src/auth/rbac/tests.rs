@@ -239,6 +239,20 @@ fn the_builtin_roles_give_everybody_their_due() {
         ),
         ("system:serviceaccount:kube-system:fairlead-balancer", &[], "patch services/status web in a", true),
         ("system:serviceaccount:kube-system:fairlead-balancer", &[], "get secrets s in a", false),
+        ("fairlead:ui", &["fairlead:viewers"], "get /fairlead/v1/services", true),
+        ("fairlead:ui", &["fairlead:viewers"], "post /fairlead/v1/links", false),
+        ("fairlead:ui", &["fairlead:viewers"], "watch services", true),
+        ("fairlead:ui", &["fairlead:viewers"], "get pods/log web in a", true),
+        ("fairlead:ui", &["fairlead:viewers"], "get pods/exec web in a", false),
+        ("fairlead:ui", &["fairlead:viewers"], "get services/proxy web in a", false),
+        ("fairlead:ui", &["fairlead:viewers"], "list secrets", false),
+        ("fairlead:ui", &["fairlead:viewers"], "create serviceaccounts/token s in a", false),
+        ("fairlead:ui", &["fairlead:viewers"], "patch services web in a", false),
+        ("fairlead:ui", &["fairlead:viewers", "fairlead:editors"], "patch services web in a", true),
+        ("fairlead:ui", &["fairlead:viewers", "fairlead:editors"], "patch nodes n", true),
+        ("fairlead:ui", &["fairlead:viewers", "fairlead:editors"], "get secrets s in a", false),
+        ("fairlead:ui", &["fairlead:viewers", "fairlead:editors"], "post /fairlead/v1/links", false),
+        ("ann", &["system:authenticated"], "get /fairlead/v1/services", false),
     ];
     for (name, groups, request, allowed) in table {
         check(&policy, &user(name, groups), request, *allowed);

@@ -1,0 +1,112 @@
+//! The cookie by which a browser is known, and what a request must show beside it: other sites can make a browser send requests
+//! with its cookies, so nothing is changed unless the page itself asks.
+
+use fairlead_api::Failure;
+use http::header::{AUTHORIZATION, COOKIE, HOST, HeaderMap, ORIGIN, UPGRADE};
+use http::request::Parts;
+use http::{HeaderName, Method};
+
+use super::sessions::{LASTS, Session};
+use crate::route::Route;
+
+#[cfg(test)]
+mod tests;
+
+/// The name makes browsers refuse the cookie from anybody but this very host, over TLS.
+const NAME: &str = "__Host-fairlead";
+/// Shows that the page itself sends a request.
+const CSRF: HeaderName = HeaderName::from_static("x-fairlead-csrf");
+/// Browsers say with it where a request comes from.
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// The secret of the session a request belongs to. Who shows other credentials means those.
+pub(crate) fn find(headers: &HeaderMap) -> Option<&str> {
+    if headers.contains_key(AUTHORIZATION) {
+        return None;
+    }
+    let lines = headers.get_all(COOKIE).into_iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(name, _)| *name == NAME).map(|(_, value)| value)
+}
+
+/// The header that gives a browser its cookie.
+pub(super) fn set(id: &str) -> String {
+    format!("{NAME}={id}; Path=/; Secure; HttpOnly; SameSite=Strict; Max-Age={}", LASTS.as_secs())
+}
+
+/// The header that takes it away.
+pub(super) fn remove() -> String {
+    format!("{NAME}=; Path=/; Secure; HttpOnly; SameSite=Strict; Max-Age=0")
+}
+
+/// Whether a request with a session's cookie is heard.
+pub(crate) fn check(parts: &Parts, session: &Session) -> Result<(), Failure> {
+    if parts.headers.contains_key(UPGRADE) {
+        return Err(refused("a session of the page cannot open a stream: use kubectl or fairlead exec"));
+    }
+    if matches!(parts.method, Method::GET | Method::HEAD) {
+        return Ok(());
+    }
+    if !session.write {
+        return Err(refused(
+            "this session only looks: `fairlead ui --write` prints a link for one that may change things",
+        ));
+    }
+    let shown = parts.headers.get(CSRF).is_some_and(|shown| shown.as_bytes() == session.csrf.as_bytes());
+    match same_origin(parts) {
+        Some(true) if shown => Ok(()),
+        Some(true) => {
+            Err(refused("a session's write needs the header X-Fairlead-CSRF as /fairlead/v1/session says it"))
+        }
+        _ => Err(foreign()),
+    }
+}
+
+/// What somebody is told who is not known but has a cookie: they were.
+pub(crate) fn explained(failure: Failure, headers: &HeaderMap) -> Failure {
+    match failure.code {
+        401 if find(headers).is_some() => {
+            Failure { message: "this session has ended: `fairlead ui` prints a new link".to_owned(), ..failure }
+        }
+        _ => failure,
+    }
+}
+
+/// What a session must not get at whatever its roles say: what Pods answer would run as if it were the page.
+pub(crate) fn check_route(route: &Route) -> Result<(), Failure> {
+    match route {
+        Route::Resource(target) if target.subresource == "proxy" => {
+            Err(refused("a session of the page cannot look through the proxy: use kubectl"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a request comes from a page of this server; `None`: it does not say.
+pub(super) fn same_origin(parts: &Parts) -> Option<bool> {
+    let text = |name: &HeaderName| parts.headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    let fetched = text(&FETCH_SITE).map(|site| site == "same-origin");
+    let own = parts.uri.authority().map(|authority| authority.as_str()).or_else(|| text(&HOST));
+    let from = text(&ORIGIN).map(|origin| {
+        let from = origin.strip_prefix("https://");
+        from.zip(own).is_some_and(|(from, own)| plain(from).eq_ignore_ascii_case(plain(own)))
+    });
+    match (fetched, from) {
+        (None, None) => None,
+        (fetched, from) => Some(fetched.unwrap_or(true) && from.unwrap_or(true)),
+    }
+}
+
+/// Without the port everybody knows.
+fn plain(authority: &str) -> &str {
+    authority.strip_suffix(":443").unwrap_or(authority)
+}
+
+/// 403 for what another site made a browser send.
+pub(super) fn foreign() -> Failure {
+    refused("this comes from another site, or does not say where from")
+}
+
+fn refused(why: &str) -> Failure {
+    Failure::new(403, "Forbidden", why)
+}
