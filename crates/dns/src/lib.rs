@@ -32,5 +32,6 @@ mod words;
 pub use error::Error;
 pub use files::Corefile;
 pub use forward::nameservers;
-pub use server::{run, run_file};
+pub use metrics::Metrics;
+pub use server::{run, run_file, run_measured};
 pub use settings::Settings;

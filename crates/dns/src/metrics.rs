@@ -25,7 +25,7 @@ mod tests;
 
 /// All metrics. Cheap to clone, and to be counted in from any thread.
 #[derive(Debug, Clone)]
-pub(crate) struct Metrics {
+pub struct Metrics {
     shared: Arc<Shared>,
 }
 
@@ -63,8 +63,15 @@ struct LookedAt {
     names: Vec<Weak<Names>>,
 }
 
+impl Default for Metrics {
+    fn default() -> Metrics {
+        Metrics::new()
+    }
+}
+
 impl Metrics {
-    pub(crate) fn new() -> Metrics {
+    /// Nothing was counted yet.
+    pub fn new() -> Metrics {
         let mut registry = Registry::default();
         let shared = Shared::register(&mut registry);
         Metrics { shared: Arc::new(Shared { registry, ..shared }) }
@@ -162,7 +169,7 @@ impl Metrics {
     }
 
     /// Everything, as Prometheus reads it.
-    pub(crate) fn text(&self, format: Format) -> String {
+    pub fn text(&self, format: Format) -> String {
         self.look();
         fairlead_monitor::write(&self.shared.registry, format)
     }

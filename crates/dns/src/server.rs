@@ -25,14 +25,24 @@ const WAITING: usize = 10_000;
 
 /// Serves names with these settings until told to stop.
 pub async fn run(cluster: Option<Cluster>, settings: Settings, stop: CancellationToken) -> Result<(), Error> {
-    let mut server = Server::new(cluster)?;
+    run_measured(cluster, settings, Metrics::new(), stop).await
+}
+
+/// The same, counted where others look.
+pub async fn run_measured(
+    cluster: Option<Cluster>,
+    settings: Settings,
+    metrics: Metrics,
+    stop: CancellationToken,
+) -> Result<(), Error> {
+    let mut server = Server::new(cluster, metrics)?;
     server.apply(settings).await?;
     server.serve(None, stop).await
 }
 
 /// Serves names as a Corefile says until told to stop. If that has `reload`, changes of the file are followed.
 pub async fn run_file(cluster: Option<Cluster>, corefile: Corefile, stop: CancellationToken) -> Result<(), Error> {
-    let mut server = Server::new(cluster)?;
+    let mut server = Server::new(cluster, Metrics::new())?;
     server.apply(corefile.read()?).await?;
     server.serve(Some(corefile), stop).await
 }
@@ -61,8 +71,7 @@ struct Followed {
 }
 
 impl Server {
-    fn new(cluster: Option<Cluster>) -> Result<Server, Error> {
-        let metrics = Metrics::new();
+    fn new(cluster: Option<Cluster>, metrics: Metrics) -> Result<Server, Error> {
         Ok(Server {
             cluster,
             settings: Settings::default(),

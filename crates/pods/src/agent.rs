@@ -91,6 +91,10 @@ impl Agent {
         };
         let mut status = status.clone();
         status["conditions"] = conditions(&there, Timestamp::now()).into();
+        // Addresses are merged by their type, and a machine with both families has two of one type: these are all.
+        if let Some(addresses) = status["addresses"].as_array_mut() {
+            addresses.push(json!({"$patch": "replace"}));
+        }
         cluster.patch_status(&kinds::NODE, "", &self.node, &Patch::Strategic(json!({"status": status}))).await.map(drop)
     }
 

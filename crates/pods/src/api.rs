@@ -1,4 +1,5 @@
-//! The HTTP API of a node, in the shape of a kubelet's: logs, exec, attach and port-forward for the API server, and nobody else.
+//! The HTTP API of a node, in the shape of a kubelet's: logs, exec, attach, port-forward and metrics for the API server, and nobody
+//! else.
 //!
 //! The API server passes its clients' requests on to here. On the same machine it does so in memory, by [`Api::connect`], and no
 //! port is open at all; on another it comes over TLS with a client certificate of the cluster's authority, to [`serve`].
@@ -7,6 +8,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use fairlead_monitor::Format;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
@@ -17,6 +19,7 @@ use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::Metrics;
 use crate::host::{Host, Refusal, Target};
 use query::Query;
 pub use tls::{Peers, TlsError, serve};
@@ -41,6 +44,7 @@ type Body = UnsyncBoxBody<Bytes, Infallible>;
 #[derive(Clone)]
 pub struct Api {
     host: Arc<dyn Host>,
+    metrics: Metrics,
     places: Arc<Semaphore>,
 }
 
@@ -53,7 +57,12 @@ impl std::fmt::Debug for Api {
 impl Api {
     /// The API in front of these Pods.
     pub fn new(host: Arc<dyn Host>) -> Api {
-        Api { host, places: Arc::new(Semaphore::new(STREAMS)) }
+        Api { host, metrics: Metrics::new(), places: Arc::new(Semaphore::new(STREAMS)) }
+    }
+
+    /// With what is counted of them.
+    pub fn with_metrics(self, metrics: Metrics) -> Api {
+        Api { metrics, ..self }
     }
 
     /// A connection inside this process: the other end is served until it closes. Needs a tokio run time.
@@ -90,6 +99,7 @@ impl Api {
         match (parts.as_slice(), place) {
             (["healthz"], _) if reads => plain(StatusCode::OK, "ok"),
             (["pods"], _) if reads => self.pods(),
+            (["metrics"], _) if reads => plain(StatusCode::OK, self.metrics.text(Format::Prometheus)),
             (["containerLogs" | "exec" | "attach" | "portForward", ..], None) => {
                 plain(StatusCode::TOO_MANY_REQUESTS, "too many streams at a time on this node")
             }

@@ -16,6 +16,7 @@ mod exec;
 pub mod host;
 pub mod hosts;
 mod leave;
+mod metrics;
 mod network;
 mod node;
 mod order;
@@ -38,7 +39,8 @@ mod worker;
 mod writer;
 
 pub use cleanup::cleanup;
-pub use network::forward;
+pub use metrics::Metrics;
+pub use network::{forward, namespace_of};
 pub use runner::Runner;
 pub use settings::Settings;
 

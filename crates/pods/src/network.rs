@@ -56,6 +56,18 @@ impl Names {
     }
 }
 
+/// The file of the network namespace of the Pod with this address, as this machine reaches it: that behind the link its route
+/// leads to.
+pub fn namespace_of(address: IpAddr) -> Result<Option<PathBuf>, Error> {
+    let mut links = Links::open()?;
+    let routes = links.routes(address)?;
+    let Some(route) = routes.iter().find(|route| route.destination == Prefix::host(address)) else { return Ok(None) };
+    let Some(link) = links.list()?.into_iter().find(|link| Some(link.index) == route.link) else { return Ok(None) };
+    let Some(number) = link.name.strip_prefix(PREFIX) else { return Ok(None) };
+    let ours = |name: &&String| name.starts_with("fl-") && name.rsplit('-').next() == Some(number);
+    Ok(netns::names()?.iter().find(ours).map(|name| Path::new("/run/netns").join(name)))
+}
+
 /// How the namespaces of a runner begin.
 fn namespaces(data: &Path) -> String {
     format!("{PREFIX}-{}-", mark(data))

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::IpAddr;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -18,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::addresses::{Full, Pool};
 use crate::container::Run;
+use crate::metrics::Metrics;
 use crate::settings::Settings;
 use crate::shim::launch;
 use crate::unit::Unit;
@@ -27,6 +29,7 @@ pub(crate) struct Node {
     pub(crate) settings: Settings,
     pub(crate) cluster: Cluster,
     pub(crate) recorder: Recorder,
+    pub(crate) metrics: Metrics,
     /// This Node as the API has it; null until it is known.
     pub(crate) object: watch::Receiver<Arc<Value>>,
     pub(crate) services: mpsc::Sender<Ask>,
@@ -85,13 +88,13 @@ impl Node {
     pub(crate) fn new(
         settings: Settings,
         cluster: Cluster,
-        recorder: Recorder,
+        (recorder, metrics): (Recorder, Metrics),
         object: watch::Receiver<Arc<Value>>,
         services: mpsc::Sender<Ask>,
     ) -> Node {
         let (slots, pool) = Default::default();
         let starts = Semaphore::new(STARTS);
-        Node { settings, cluster, recorder, object, services, slots, starts, pool }
+        Node { settings, cluster, recorder, metrics, object, services, slots, starts, pool }
     }
 
     /// Where the state of Pods is.
@@ -157,7 +160,10 @@ impl Node {
         let mut pool = lock(&self.pool);
         let taken = pool.take(&self.ranges())?;
         let last: Vec<IpAddr> = pool.last().collect();
-        let written = launch::replace(&self.last_addresses(), &serde_json::to_vec(&last).unwrap_or_default());
+        // The first Pod of a machine finds no directory yet.
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.settings.data);
+        let written =
+            made.and_then(|()| launch::replace(&self.last_addresses(), &serde_json::to_vec(&last).unwrap_or_default()));
         if let Err(error) = written {
             tracing::warn!(%error, "the last addresses given to Pods are not remembered; after a restart one may come again soon");
         }

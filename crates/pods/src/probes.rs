@@ -26,6 +26,15 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    /// Its name.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Kind::Startup => "Startup",
+            Kind::Liveness => "Liveness",
+            Kind::Readiness => "Readiness",
+        }
+    }
+
     /// Its field in the container.
     pub(crate) fn field(self) -> &'static str {
         match self {
@@ -80,11 +89,13 @@ impl Probing {
             let early = Instant::now() + soon;
             let between = !answered && early < due && self.began.elapsed() >= spec.schedule.initial_delay;
             sleep_until(if between { early } else { due }).await;
-            let outcome = self.look(&spec).await;
+            let (outcome, took) = self.look(&spec).await;
             soon = (soon * 2).min(Duration::from_secs(1));
             if between && !outcome.is_success() {
                 continue;
             }
+            // Looks between looks that find nothing yet are nobody's failures.
+            self.node.metrics.probed(self.kind, &outcome, took);
             answered |= outcome.is_success();
             self.tell(&outcome);
             if let Some(state) = tally.count(self.began.elapsed(), outcome.is_success())
@@ -95,8 +106,10 @@ impl Probing {
         }
     }
 
-    async fn look(&self, spec: &Spec) -> Outcome {
-        match &spec.handler {
+    /// What is found, and how long that took.
+    async fn look(&self, spec: &Spec) -> (Outcome, Duration) {
+        let began = Instant::now();
+        let outcome = match &spec.handler {
             Handler::Look(check) => look(check, spec.schedule.timeout).await,
             Handler::Exec(words) => {
                 let limit = Some(spec.schedule.timeout);
@@ -106,7 +119,8 @@ impl Probing {
                     Err(why) => Outcome::Failure(why),
                 }
             }
-        }
+        };
+        (outcome, began.elapsed())
     }
 
     fn tell(&self, outcome: &Outcome) {

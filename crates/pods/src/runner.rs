@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::metrics::Metrics;
 use crate::node::{self, Ask, Node, lock};
 use crate::record::Record;
 use crate::settings::Settings;
@@ -33,11 +34,16 @@ pub struct Runner {
 impl Runner {
     /// For a cluster. Needs a tokio run time.
     pub fn new(cluster: &Cluster, settings: Settings) -> Runner {
+        Runner::measured(cluster, settings, Metrics::new())
+    }
+
+    /// The same, counting what it does in these metrics.
+    pub fn measured(cluster: &Cluster, settings: Settings, metrics: Metrics) -> Runner {
         let cluster = cluster.managed_by("fairlead-pods");
         let recorder = Recorder::new(&cluster, "fairlead-pods", &settings.node);
         let (object, objects) = watch::channel(Arc::new(Value::Null));
         let (services, questions) = mpsc::channel(QUESTIONS);
-        let node = Arc::new(Node::new(settings, cluster, recorder, objects, services));
+        let node = Arc::new(Node::new(settings, cluster, (recorder, metrics), objects, services));
         Runner { node, object, questions }
     }
 

@@ -21,6 +21,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
 use crate::leave::{Leaving, Stop};
+use crate::metrics::Share;
 use crate::network::Names;
 use crate::node::{Node, Shown, Slot};
 use crate::order::{Order, order};
@@ -95,6 +96,10 @@ pub(crate) struct Worker {
     writer: Writer,
     status: Value,
     leaving: Option<Task>,
+    /// What runs of it.
+    share: Share,
+    /// When it was seen first, until it has run.
+    appeared: Option<Instant>,
 }
 
 impl Worker {
@@ -103,6 +108,7 @@ impl Worker {
         let Seen { pod, gone } = seen.borrow().clone();
         let network = !pod.at("spec").flag("hostNetwork");
         let file = Names::of(&node.settings.data, pod.at("metadata").text("uid")).file();
+        let appeared = record.is_none().then(Instant::now);
         let record = record.unwrap_or_else(|| Record::new(&pod));
         let slot = Arc::new(Slot::new(Shown {
             pod: pod.clone(),
@@ -113,6 +119,7 @@ impl Worker {
         let (tell, happened) = mpsc::channel(HAPPENINGS);
         let writer = Writer::new(&node.cluster, &pod);
         let status = pod.at("status").clone();
+        let share = node.metrics.share();
         let (order, volumes, tasks, stopping, retry) = Default::default();
         let (told, refreshed) = (BTreeSet::new(), Instant::now());
         let (blocked, refused, leaving, network, waits) = (None, None, None, false, String::new());
@@ -139,6 +146,8 @@ impl Worker {
             writer,
             status,
             leaving,
+            share,
+            appeared,
         }
     }
 
@@ -378,6 +387,15 @@ impl Worker {
         });
         if !self.gone {
             self.writer.set(self.status.clone());
+        }
+        self.count();
+    }
+
+    fn count(&mut self) {
+        self.share.set(&self.record.units);
+        let ran = matches!(self.status.text("phase"), "Running" | "Succeeded");
+        if let Some(appeared) = self.appeared.take_if(|_| ran) {
+            self.node.metrics.pod_ran(appeared.elapsed());
         }
     }
 

@@ -69,4 +69,29 @@ pub struct Traffic {
     pub packets: u64,
     /// How many bytes.
     pub bytes: u64,
+    /// Of these packets and bytes, those that came back from endpoints; `None`: that is not counted apart.
+    pub back: Option<Volume>,
+}
+
+/// Packets and bytes of one direction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Volume {
+    /// How many packets.
+    pub packets: u64,
+    /// How many bytes.
+    pub bytes: u64,
+}
+
+impl Traffic {
+    /// Adds what was counted elsewhere.
+    pub fn add(&mut self, more: &Traffic) {
+        self.connections = self.connections.saturating_add(more.connections);
+        self.packets = self.packets.saturating_add(more.packets);
+        self.bytes = self.bytes.saturating_add(more.bytes);
+        if let Some(more) = more.back {
+            let back = self.back.get_or_insert_default();
+            back.packets = back.packets.saturating_add(more.packets);
+            back.bytes = back.bytes.saturating_add(more.bytes);
+        }
+    }
 }

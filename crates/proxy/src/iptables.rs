@@ -13,8 +13,11 @@ use fairlead_program::iptables::{Op, Options, Place, Rule, TableName, Target, di
 use crate::{Dataplane, Error, Mode, RulesWritten};
 use saved::Saved;
 
+mod look;
 mod saved;
 mod tables;
+
+pub(crate) use look::chains;
 
 /// How all our chains begin.
 const PREFIX: &str = "FAIRLEAD-";

@@ -219,7 +219,7 @@ impl Dataplane for Ipvs {
 }
 
 fn traffic(counted: kernel::Counted) -> Traffic {
-    Traffic { connections: counted.connections, packets: counted.packets, bytes: counted.bytes }
+    Traffic { connections: counted.connections, packets: counted.packets, bytes: counted.bytes, back: None }
 }
 
 /// Whether an address is in ranges that are others'.

@@ -8,6 +8,7 @@ mod dataplane;
 mod error;
 mod follow;
 pub mod health;
+pub mod held;
 mod iptables;
 mod ipvs;
 #[cfg(test)]
@@ -22,6 +23,7 @@ pub mod status;
 pub mod sysctls;
 pub mod trace;
 pub mod userspace;
+mod view;
 mod worker;
 
 use std::sync::Arc;
@@ -36,12 +38,13 @@ use fairlead_monitor::http;
 use fairlead_plan::{Change, Node, Planner};
 use tokio_util::sync::CancellationToken;
 
-pub use dataplane::{Counters, Dataplane, RulesWritten, Traffic};
+pub use dataplane::{Counters, Dataplane, RulesWritten, Traffic, Volume};
 pub use error::Error;
-pub use metrics::{Extent, Metrics, Policy, Tallies};
+pub use metrics::{Extent, Metrics, Policy, PortTraffic, Tallies};
 pub use modes::dataplane;
 pub use settings::{Conntrack, Detection, Ipvs, Mode, Settings, Userspace};
 pub use status::Pages;
+pub use view::{Programmed, View};
 
 use conntrack::Reconciler;
 use follow::Follower;
@@ -57,6 +60,17 @@ const FAMILIES: [Family; 2] = [Family::V4, Family::V6];
 /// Serves the Services of a cluster on this Node until told to stop. Rules stay when it ends: connections live on, and the next
 /// run takes over.
 pub async fn run(cluster: Cluster, settings: Settings, pages: Pages, stop: CancellationToken) -> Result<(), Error> {
+    run_in_view(cluster, settings, pages, &View::default(), stop).await
+}
+
+/// The same, in view of a part of this process.
+pub async fn run_in_view(
+    cluster: Cluster,
+    settings: Settings,
+    pages: Pages,
+    view: &View,
+    stop: CancellationToken,
+) -> Result<(), Error> {
     let cluster = cluster.managed_by("fairlead-proxy");
     let recorder = Recorder::new(&cluster, "fairlead-proxy", &settings.node);
     let chosen = modes::open(&settings)?;
@@ -69,6 +83,7 @@ pub async fn run(cluster: Cluster, settings: Settings, pages: Pages, stop: Cance
     sysctls::forwarding().iter().for_each(|problem| tracing::warn!("{problem}"));
 
     let report = Arc::new(Report::new(metrics.clone(), health.clone()));
+    view.show(&settings.node, mode, metrics.clone(), report.clone());
     let listeners = Listeners {
         healthz: settings.healthz,
         hard_fail: settings.bind_hard_fail,

@@ -17,7 +17,7 @@ use prometheus_client::registry::{Metric, Registry};
 
 use crate::Mode;
 pub(crate) use fairlead_monitor::Format;
-pub use tally::Tallies;
+pub use tally::{PortTraffic, Tallies};
 
 mod tally;
 #[cfg(test)]
@@ -169,6 +169,12 @@ impl Metrics {
     pub(crate) fn text(&self, format: Format) -> String {
         self.shared.tally.refresh();
         fairlead_monitor::write(&self.shared.registry, format)
+    }
+
+    /// What was counted, at most a second ago. Blocks as long as [`Metrics::count_with`] does.
+    pub(crate) fn tallies(&self) -> Option<Arc<Tallies>> {
+        self.shared.tally.refresh();
+        self.shared.tally.newest()
     }
 
     pub(crate) fn probed(&self, probe: Probe, code: u16) {

@@ -227,9 +227,5 @@ pub(crate) fn remove() -> Result<Vec<String>, Error> {
     let mut batch = Batch::new();
     there.iter().for_each(|table| batch.delete_table(table));
     connection.commit(batch, None)?;
-    Ok(there.iter().map(|table| format!("table {} {} of nftables", family(table), table.name)).collect())
-}
-
-fn family(table: &kernel::Table) -> &'static str {
-    if table.family == kernel::Family::Ip { "ip" } else { "ip6" }
+    Ok(there.iter().map(|table| format!("table {} {} of nftables", table.family.as_str(), table.name)).collect())
 }

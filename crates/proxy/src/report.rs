@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, SyncSender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use fairlead_api::view::{self, Family};
@@ -16,7 +16,7 @@ use crate::conntrack::Reconciled;
 use crate::dataplane::RulesWritten;
 use crate::health::{self, Health};
 use crate::worker::{Stamp, Watcher, Work};
-use crate::{Error, Extent, Metrics, Policy};
+use crate::{Error, Extent, Metrics, Policy, Programmed};
 
 /// How long a question for counters waits while the worker does something else.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -28,6 +28,8 @@ pub(crate) struct Report {
     progress: Progress,
     /// Who has the counters, while there is somebody.
     work: Arc<Mutex<Option<SyncSender<Work>>>>,
+    /// How the last attempt to program the kernel ended.
+    state: Mutex<Programmed>,
     /// Whether the Node was ever there: one that never was cannot be gone.
     known: AtomicBool,
     /// Ports with a policy Local and no endpoint for it.
@@ -50,6 +52,7 @@ impl Report {
             health,
             progress: Progress::new(),
             work,
+            state: Mutex::default(),
             known: AtomicBool::new(false),
             no_local: Mutex::default(),
         }
@@ -70,8 +73,18 @@ impl Report {
         self.progress.follow()
     }
 
+    /// How far it is, and how the last attempt ended.
+    pub(crate) fn programmed(&self) -> Programmed {
+        self.state().clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, Programmed> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Changes have arrived and wait.
     pub(crate) fn seen(&self, stamp: &Stamp, node: Option<&view::Node>) {
+        self.state().seen = stamp.revision;
         let known = self.known.fetch_or(node.is_some(), Ordering::Relaxed);
         self.health.node(health::eligible(node) || node.is_none() && !known);
         self.health.queued();
@@ -80,6 +93,12 @@ impl Report {
 }
 
 impl Report {
+    fn note(&self, stamps: &[Stamp], time: Timestamp) {
+        let mut state = self.state();
+        state.revision = stamps.last().map_or(state.revision, |stamp| stamp.revision);
+        (state.last, state.error) = (Some(time), None);
+    }
+
     fn count_no_local(&self, plan: &Plan, change: &PlanChange, full: bool) {
         if change.notes.is_empty() && !full {
             return;
@@ -133,7 +152,9 @@ impl Watcher for Report {
             }
         }
         let families: BTreeSet<Family> = change.pools.iter().map(|delta| delta.key.port.family).collect();
-        let now = Timestamp::now().as_millisecond();
+        let time = Timestamp::now();
+        let now = time.as_millisecond();
+        self.note(stamps, time);
         for stamp in stamps {
             let after = stamp.triggered.and_then(|then| u64::try_from(now - then).ok()).map(Duration::from_millis);
             for (family, after) in families.iter().zip(after.into_iter().cycle()) {
@@ -141,6 +162,14 @@ impl Watcher for Report {
             }
             self.progress.reached(stamp.revision);
             tracing::debug!(revision = stamp.revision, after = ?stamp.arrived.elapsed(), ?took, full, "programmed");
+            // For whoever follows changes on their way here.
+            tracing::trace!(
+                target: "fairlead_path",
+                stage = "programmed",
+                revision = stamp.revision,
+                request_us = micros(stamp.arrived.elapsed()),
+                took_us = micros(took),
+            );
         }
     }
 
@@ -150,7 +179,8 @@ impl Watcher for Report {
         }
     }
 
-    fn failed(&self, _: &Error, full: bool) {
+    fn failed(&self, error: &Error, full: bool) {
+        self.state().error = Some(error.to_string());
         self.metrics.sync_failed(if full { Extent::Full } else { Extent::Partial });
     }
 
@@ -164,4 +194,8 @@ impl Watcher for Report {
             self.metrics.flows_reconciled(family, took, done.deleted.get(&family).copied().unwrap_or(0));
         }
     }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }

@@ -9,8 +9,10 @@ use fairlead_plan::{Decision, Ingress, LocalDetection, Packet, Plan, Protocol, V
 use fairlead_program::{iptables, ipvs, nft};
 
 use crate::{Mode, Settings};
-use world::World;
+pub use concern::Concern;
+pub use world::{Objects, World, ranges};
 
+mod concern;
 pub mod live;
 mod world;
 
@@ -114,16 +116,33 @@ fn which_port(service: &str, wanted: Option<&str>, ports: &str) -> String {
 
 /// Says what happens to a packet.
 pub async fn ask(cluster: &Cluster, settings: &Settings, question: &Question) -> Result<Answer, Mistake> {
-    let world = World::read(cluster, settings, question).await?;
-    let packet = packet(&world, question)?;
-    let plan = world.planner.plan();
-    let decision = decide(plan, &packet);
-    let way = way(plan, settings, question.mode, &packet);
-    let notes = match &question.to {
-        To::Service(key, ..) => plan.notes(key).iter().map(ToString::to_string).collect(),
-        To::Address(..) => Vec::new(),
-    };
-    Ok(Answer { node: plan.node().name.clone(), packet, decision, notes, mode: question.mode, way })
+    World::read(cluster, settings, question).await?.answer(settings, question)
+}
+
+impl World {
+    /// Says what happens to a packet of the same sender.
+    pub fn answer(&self, settings: &Settings, question: &Question) -> Result<Answer, Mistake> {
+        let (packet, decision) = self.decide(question)?;
+        let plan = self.plan();
+        let way = way(plan, settings, question.mode, &packet);
+        let notes = match &question.to {
+            To::Service(key, ..) => plan.notes(key).iter().map(ToString::to_string).collect(),
+            To::Address(..) => Vec::new(),
+        };
+        Ok(Answer { node: plan.node().name.clone(), packet, decision, notes, mode: question.mode, way })
+    }
+
+    /// What happens to a packet of the same sender to anybody.
+    pub fn decide(&self, question: &Question) -> Result<(Packet, Decision), Mistake> {
+        let packet = packet(self, question)?;
+        let decision = decide(self.plan(), &packet);
+        Ok((packet, decision))
+    }
+
+    /// What the Node makes of the cluster.
+    pub fn plan(&self) -> &Plan {
+        self.planner.plan()
+    }
 }
 
 fn packet(world: &World, question: &Question) -> Result<Packet, Mistake> {

@@ -10,7 +10,7 @@ use fairlead_plan::{Change, Plan, PlanChange, Planner};
 use crate::conntrack::{Meter, Reconciled, Reconciler};
 use crate::dataplane::RulesWritten;
 use crate::node::Addresses;
-use crate::{Dataplane, Error, Tallies};
+use crate::{Dataplane, Error, Mode, Tallies};
 
 /// How often the kernel is looked at briefly.
 const GLANCE: Duration = Duration::from_secs(1);
@@ -258,7 +258,10 @@ impl Worker {
         });
         match counted {
             // Who asked may have gone.
-            Ok(counters) => drop(answer.send(Tallies::of(&counters, plan))),
+            Ok(counters) => {
+                let measured = self.meter.is_some() || matches!(self.dataplane.mode(), Mode::Ipvs | Mode::Userspace);
+                drop(answer.send(Tallies::of(counters, measured, plan)));
+            }
             Err(error) => tracing::warn!(%error, "cannot read what was counted"),
         }
     }

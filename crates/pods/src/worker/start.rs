@@ -86,6 +86,9 @@ impl Worker {
     }
 
     fn block(&mut self, reason: &'static str, message: String, wait: Duration) {
+        if reason == "FailedCreatePodSandBox" {
+            self.node.metrics.pod_failed();
+        }
         tracing::debug!(pod = self.pod.at("metadata").text("name"), reason, message, "a Pod waits");
         if self.waits != message {
             self.node.tell(&self.pod, Severity::Warning, reason, message.as_str());
@@ -115,6 +118,7 @@ impl Worker {
             return false;
         }
         self.network = true;
+        self.node.metrics.pod_started();
         true
     }
 
@@ -206,6 +210,7 @@ impl Worker {
     fn failed_to_start(&mut self, place: usize, why: &Refused) {
         self.node.tell(&self.pod, Severity::Warning, "Failed", format!("Error: {}", why.message));
         let unit = &mut self.record.units[place];
+        self.node.metrics.container_failed(unit.role, why.reason);
         if let State::Ended(ended) = &unit.state {
             unit.last = Some(ended.clone());
         }
@@ -216,6 +221,7 @@ impl Worker {
     fn started(&mut self, place: usize, ended: Option<End>) {
         let unit = &mut self.record.units[place];
         let (name, before) = (unit.name.clone(), unit.runs.checked_sub(2));
+        self.node.metrics.container_started(unit.role, unit.runs > 0);
         unit.start(Timestamp::now());
         self.waits.clear();
         let failure = ended.as_ref().and_then(|end| end.failure.clone());

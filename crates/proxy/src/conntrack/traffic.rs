@@ -14,7 +14,7 @@ use fairlead_kernel::sysctl;
 use fairlead_plan::{FrontendKey, Plan, PortKey, Protocol, family_of};
 
 use super::stale::number;
-use crate::{Counters, Error, Traffic};
+use crate::{Counters, Error, Traffic, Volume};
 
 /// The parameter that makes the kernel count.
 pub const ACCOUNTING: &str = "net.netfilter.nf_conntrack_acct";
@@ -131,15 +131,15 @@ impl Gathered {
             self.lost += 1;
             return;
         }
-        add(self.lines.entry(line).or_default(), traffic);
+        self.lines.entry(line).or_default().add(&traffic);
     }
 }
 
 impl Totals {
     fn add(&mut self, plan: &Plan, line: &Line, traffic: Traffic) {
         let Some(frontend) = frontend(plan, line) else { return };
-        add(self.frontends.entry(frontend.key).or_default(), traffic);
-        add(self.endpoints.entry((frontend.port.clone(), line.at)).or_default(), traffic);
+        self.frontends.entry(frontend.key).or_default().add(&traffic);
+        self.endpoints.entry((frontend.port.clone(), line.at)).or_default().add(&traffic);
     }
 
     /// Takes what is more.
@@ -148,6 +148,8 @@ impl Totals {
             own.connections = own.connections.max(other.connections);
             own.packets = own.packets.max(other.packets);
             own.bytes = own.bytes.max(other.bytes);
+            let (back, more) = (own.back.get_or_insert_default(), other.back.unwrap_or_default());
+            *back = Volume { packets: back.packets.max(more.packets), bytes: back.bytes.max(more.bytes) };
         };
         other.frontends.into_iter().for_each(|(key, traffic)| most(self.frontends.entry(key).or_default(), traffic));
         other.endpoints.into_iter().for_each(|(key, traffic)| most(self.endpoints.entry(key).or_default(), traffic));
@@ -182,7 +184,8 @@ fn line(entry: &Entry) -> Option<(Line, Traffic)> {
     let packets = sent.packets.saturating_add(received.packets);
     let bytes = sent.bytes.saturating_add(received.bytes);
     let translated = entry.status & status::DESTINATION_NAT != 0;
-    translated.then_some((line, Traffic { connections: 1, packets, bytes }))
+    let back = Some(Volume { packets: received.packets, bytes: received.bytes });
+    translated.then_some((line, Traffic { connections: 1, packets, bytes, back }))
 }
 
 /// What a connection was addressed to.
@@ -194,12 +197,6 @@ fn frontend<'a>(plan: &'a Plan, line: &Line) -> Option<&'a fairlead_plan::Fronte
     let on_node = plan.node().has(ip);
     let found = plan.frontend(&FrontendKey::Address { ip, protocol, port });
     found.or_else(|| node_port().filter(|_| on_node)).map(|frontend| &**frontend)
-}
-
-fn add(total: &mut Traffic, more: Traffic) {
-    total.connections = total.connections.saturating_add(more.connections);
-    total.packets = total.packets.saturating_add(more.packets);
-    total.bytes = total.bytes.saturating_add(more.bytes);
 }
 
 #[cfg(test)]

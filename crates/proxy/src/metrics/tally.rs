@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use fairlead_api::source::Key;
-use fairlead_plan::{Plan, PortKey};
+use fairlead_plan::{FrontendKey, Plan, PortKey, Protocol};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -25,34 +25,56 @@ const ENDPOINTS: usize = 20_000;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tallies {
     /// By the Service and the name of its port.
-    services: BTreeMap<(Arc<Key>, Arc<str>), Traffic>,
-    endpoints: BTreeMap<(Arc<Key>, Arc<str>, SocketAddr), Traffic>,
+    pub services: BTreeMap<(Arc<Key>, Arc<str>), PortTraffic>,
+    /// By the Service, the name of its port and where the endpoint is.
+    pub endpoints: BTreeMap<(Arc<Key>, Arc<str>, SocketAddr), Traffic>,
+    /// By what packets are addressed to, where that is counted.
+    pub frontends: BTreeMap<FrontendKey, Traffic>,
+    /// Whether packets and bytes are counted, too.
+    pub measured: bool,
+}
+
+/// Traffic of a port of a Service.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PortTraffic {
+    /// The protocol of the port.
+    pub protocol: Protocol,
+    /// What was counted.
+    pub traffic: Traffic,
 }
 
 impl Tallies {
-    /// What was counted, for whom. What the plan does not know any more is left out.
-    pub fn of(counters: &Counters, plan: &Plan) -> Tallies {
-        let mut tallies = Tallies::default();
+    /// What was counted, for whom. What the plan does not know any more is left out. `measured`: packets and bytes are there.
+    pub fn of(counters: Counters, measured: bool, plan: &Plan) -> Tallies {
+        let mut tallies = Tallies { measured, ..Tallies::default() };
         for (key, traffic) in &counters.frontends {
             let Some(frontend) = plan.frontend(key) else { continue };
-            let PortKey { service, name, .. } = &frontend.port;
-            add(tallies.services.entry((service.clone(), name.clone())).or_default(), traffic);
+            tallies.port(&frontend.port).add(traffic);
         }
-        for ((PortKey { service, name, .. }, address), traffic) in &counters.endpoints {
-            add(tallies.endpoints.entry((service.clone(), name.clone(), *address)).or_default(), traffic);
+        let mut sums: BTreeMap<&PortKey, Traffic> = BTreeMap::new();
+        for ((port, address), traffic) in &counters.endpoints {
+            let PortKey { service, name, .. } = port;
+            tallies.endpoints.entry((service.clone(), name.clone(), *address)).or_default().add(traffic);
+            sums.entry(port).or_default().add(traffic);
+        }
+        for (port, sum) in sums {
+            let sum_of_port = tallies.port(port);
             if counters.frontends.is_empty() {
                 // Counted where it went, not where it came in.
-                add(tallies.services.entry((service.clone(), name.clone())).or_default(), traffic);
+                sum_of_port.add(&sum);
+            } else {
+                // Endpoints may have counted before it was counted where packets come in.
+                sum_of_port.connections = sum_of_port.connections.max(sum.connections);
             }
         }
+        tallies.frontends = counters.frontends;
         tallies
     }
-}
 
-fn add(sum: &mut Traffic, traffic: &Traffic) {
-    sum.connections = sum.connections.saturating_add(traffic.connections);
-    sum.packets = sum.packets.saturating_add(traffic.packets);
-    sum.bytes = sum.bytes.saturating_add(traffic.bytes);
+    fn port(&mut self, port: &PortKey) -> &mut Traffic {
+        let entry = self.services.entry((port.service.clone(), port.name.clone()));
+        &mut entry.or_insert(PortTraffic { protocol: port.protocol, traffic: Traffic::default() }).traffic
+    }
 }
 
 type Source = Box<dyn Fn() -> Option<Tallies> + Send + Sync>;
@@ -83,6 +105,11 @@ impl Tally {
         }
     }
 
+    /// What was fetched last.
+    pub(super) fn newest(&self) -> Option<Arc<Tallies>> {
+        self.last().as_ref().map(|(_, tallies)| tallies.clone())
+    }
+
     fn last(&self) -> std::sync::MutexGuard<'_, Option<(Instant, Arc<Tallies>)>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -94,7 +121,7 @@ impl Collector for Tally {
         for (unit, what, count) in UNITS {
             let (name, help) = (format!("fairlead_proxy_service_{unit}"), format!("{what} to a Service"));
             let mut metric = encoder.encode_descriptor(&name, &help, None, MetricType::Counter)?;
-            for ((service, port), traffic) in &tallies.services {
+            for ((service, port), PortTraffic { traffic, .. }) in &tallies.services {
                 let labels = [("namespace", &*service.namespace), ("service", &*service.name), ("port", &**port)];
                 ConstCounter::new(count(traffic)).encode(metric.encode_family(&labels)?)?;
             }

@@ -146,12 +146,12 @@ fn traffic_is_told_by_service_and_endpoint_and_fetched_once_a_second() {
         protocol: fairlead_api::view::Protocol::Tcp,
         family: Family::V4,
     };
-    let traffic = Traffic { connections: 1, packets: 2, bytes: 120 };
+    let traffic = Traffic { connections: 1, packets: 2, bytes: 120, back: None };
     let endpoint = "10.1.2.3:8080".parse().expect("an address");
     metrics.count_with(move || {
         count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let counters = Counters { endpoints: [((port.clone(), endpoint), traffic)].into(), ..Counters::default() };
-        Some(Tallies::of(&counters, &fairlead_plan::Plan::default()))
+        Some(Tallies::of(counters, true, &fairlead_plan::Plan::default()))
     });
     for _ in 0..3 {
         let text = metrics.text(Format::Prometheus);
@@ -178,7 +178,7 @@ fn names_and_addresses_from_outside_cannot_break_the_text() {
     metrics.count_with(move || {
         let counters =
             Counters { endpoints: [((port.clone(), endpoint), Traffic::default())].into(), ..Counters::default() };
-        Some(Tallies::of(&counters, &fairlead_plan::Plan::default()))
+        Some(Tallies::of(counters, true, &fairlead_plan::Plan::default()))
     });
     let text = metrics.text(Format::Prometheus);
     let expected =

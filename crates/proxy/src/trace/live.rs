@@ -300,7 +300,7 @@ impl Rules {
             }
         };
         Ok(Told {
-            table: format!("{} {}", family(traced.family), traced.table),
+            table: format!("{} {}", traced.family.as_str(), traced.table),
             chain: traced.chain.clone(),
             what,
             ended,
@@ -327,16 +327,6 @@ fn words(verdict: Option<&Verdict>, rule: Option<&Rule>) -> (String, bool) {
         Some(Verdict::Jump(chain)) => (format!("sends it through {chain}"), false),
         Some(Verdict::Goto(chain)) => (format!("sends it to {chain}"), false),
         None => ("takes it".to_owned(), false),
-    }
-}
-
-fn family(family: Family) -> &'static str {
-    match family {
-        Family::Inet => "inet",
-        Family::Ip => "ip",
-        Family::Ip6 => "ip6",
-        Family::Arp => "arp",
-        Family::Other(_) => "other",
     }
 }
 

@@ -14,30 +14,57 @@ use serde_json::Value;
 use super::{From, Mistake, Question, To};
 use crate::{Settings, node};
 
-/// What was read.
-pub(super) struct World {
+/// What was read, for questions of one sender.
+pub struct World {
     pub(super) planner: Planner,
     services: Vec<Arc<Service>>,
-    pod: Option<Pod>,
+    pod: Option<Arc<Pod>>,
+}
+
+/// The objects of a cluster, or those of them on which an answer may depend (see [`super::Concern`]).
+#[derive(Debug, Clone, Default)]
+pub struct Objects {
+    /// Services.
+    pub services: Vec<Arc<Service>>,
+    /// Their slices.
+    pub slices: Vec<Arc<EndpointSlice>>,
+    /// All Nodes.
+    pub nodes: Vec<Arc<Node>>,
+    /// Who sends, if that is a Pod.
+    pub pod: Option<Arc<Pod>>,
+    /// Where cluster IPs come from.
+    pub ranges: Vec<IpNet>,
 }
 
 impl World {
     /// Reads the objects, and plans for the Node that is asked about.
-    pub(super) async fn read(cluster: &Cluster, settings: &Settings, question: &Question) -> Result<World, Mistake> {
-        let services: Vec<Arc<Service>> = all(cluster).await?;
-        let slices: Vec<Arc<EndpointSlice>> = all(cluster).await?;
-        let nodes: Vec<Arc<Node>> = all(cluster).await?;
-        let pod = match &question.from {
-            From::Pod(key) => Some(pod(cluster, key).await?),
-            _ => None,
+    pub async fn read(cluster: &Cluster, settings: &Settings, question: &Question) -> Result<World, Mistake> {
+        let objects = Objects {
+            services: all(cluster).await?,
+            slices: all(cluster).await?,
+            nodes: all(cluster).await?,
+            pod: match &question.from {
+                From::Pod(key) => pod(cluster, key).await?,
+                _ => None,
+            },
+            ranges: ranges(cluster).await,
         };
+        World::of(objects, settings, question)
+    }
+
+    /// Plans for the Node that is asked about.
+    pub fn of(objects: Objects, settings: &Settings, question: &Question) -> Result<World, Mistake> {
+        let Objects { services, slices, nodes, pod, ranges } = objects;
+        if let (From::Pod(key), None) = (&question.from, &pod) {
+            return Err(Mistake::Missing("Pod", key.to_string()));
+        }
         let wanted = question.node.as_deref().or(pod.as_ref().map(|pod| pod.spec.node_name.as_str()));
         let wanted = wanted.filter(|name| !name.is_empty());
         let object = choose(&nodes, wanted, &settings.node)?;
         let name = object.map(|node| node.metadata.name.as_str()).or(wanted).unwrap_or(&settings.node).to_owned();
         let here = question.here || object.is_none() || name == settings.node;
         let settings = Settings { node: name, ..settings.clone() };
-        let planned = node::node(&settings, question.mode, object.map(|node| &**node), &ranges(cluster).await);
+        let planned = node::node(&settings, question.mode, object.map(|node| &**node), &ranges);
         let mut changes = vec![Change::Node(Box::new(complete(planned, object, here)?))];
         changes.extend(services.iter().map(|service| Change::Service(key(&**service), Some(service.clone()))));
         changes.extend(slices.iter().map(|slice| Change::Slice(key(&**slice), Some(slice.clone()))));
@@ -75,13 +102,17 @@ impl World {
         let found = self.services.iter().find(|service| key(&***service) == *wanted);
         let service = found.ok_or_else(|| Mistake::Missing("Service", wanted.to_string()))?;
         let (port, protocol) = service_port(service, port.as_deref(), *protocol)?;
-        let single = std::iter::once(&service.spec.cluster_ip).filter(|_| service.spec.cluster_ips.is_empty());
-        let ips: Vec<IpAddr> =
-            service.spec.cluster_ips.iter().chain(single).filter_map(|text| ip::parse(text)).collect();
+        let ips: Vec<IpAddr> = cluster_ips(service).collect();
         let address = ips.iter().copied().find(sends).or(ips.first().copied());
         let address = address.ok_or_else(|| Mistake::NoAddress(format!("Service {wanted}"), "cluster IP"))?;
         Ok((address, port, protocol))
     }
+}
+
+/// The cluster IPs of a Service. Old servers fill in only the first.
+pub(super) fn cluster_ips(service: &Service) -> impl Iterator<Item = IpAddr> {
+    let single = std::iter::once(&service.spec.cluster_ip).filter(|_| service.spec.cluster_ips.is_empty());
+    service.spec.cluster_ips.iter().chain(single).filter_map(|text| ip::parse(text))
 }
 
 fn service_port(
@@ -145,17 +176,16 @@ async fn all<T: View>(cluster: &Cluster) -> Result<Vec<Arc<T>>, Mistake> {
     Ok(list.objects.iter().filter_map(|object| serde_json::from_slice(&object.json).ok()).map(Arc::new).collect())
 }
 
-async fn pod(cluster: &Cluster, key: &Key) -> Result<Pod, Mistake> {
-    let missing = || Mistake::Missing("Pod", key.to_string());
+async fn pod(cluster: &Cluster, key: &Key) -> Result<Option<Arc<Pod>>, Mistake> {
     match cluster.get(&kinds::POD, &key.namespace, &key.name).await {
-        Ok(object) => serde_json::from_value(object).map_err(|_| missing()),
-        Err(error) if error.is_not_found() => Err(missing()),
+        Ok(object) => Ok(serde_json::from_value(object).ok().map(Arc::new)),
+        Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
 
 /// Where cluster IPs come from. Older clusters do not tell.
-async fn ranges(cluster: &Cluster) -> Vec<IpNet> {
+pub async fn ranges(cluster: &Cluster) -> Vec<IpNet> {
     let list = cluster.list(&Selection::all(&kinds::SERVICE_CIDR)).await.unwrap_or_default();
     let objects = list.objects.iter().filter_map(|object| serde_json::from_slice::<Value>(&object.json).ok());
     let texts = objects.flat_map(|object| object["spec"]["cidrs"].as_array().cloned().unwrap_or_default());

@@ -52,7 +52,8 @@ impl Count {
 
     fn read(&self) -> Traffic {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        Traffic { connections: read(&self.connections), packets: read(&self.packets), bytes: read(&self.bytes) }
+        let (connections, packets) = (read(&self.connections), read(&self.packets));
+        Traffic { connections, packets, bytes: read(&self.bytes), back: None }
     }
 }
 

@@ -62,10 +62,12 @@ fn answers_count_and_exact_connections_are_kept() {
         let mut counters = Counters::default();
         let port = lab.plan().pools().next().unwrap().key.port.clone();
         let key = (port, "10.244.1.1:5353".parse().unwrap());
-        counters.endpoints.insert(key.clone(), Traffic { connections: 77, packets: 0, bytes: 0 });
+        counters.endpoints.insert(key.clone(), Traffic { connections: 77, ..Traffic::default() });
         meter.measure(lab.plan(), &mut counters).unwrap();
         let traffic = counters.endpoints[&key];
         assert_eq!(traffic.connections, 77);
         assert!(traffic.packets > 2, "there and back: {traffic:?}");
+        let back = traffic.back.expect("connection tracking knows directions");
+        assert!(back.packets > 0 && back.bytes > 0 && back.bytes < traffic.bytes, "{traffic:?}");
     });
 }
