@@ -18,11 +18,13 @@ use ipnet::IpNet;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::gates::{Gates, switch};
+use crate::telemetry::Endpoint;
 pub(crate) use balancer::{Balancer, BalancerFlags, PAGE};
 pub(crate) use control::{Control, ControlFlags, LEASE};
 pub(crate) use dns::{Dns, DnsFlags, Served};
 pub(crate) use flags::{Flags, Text};
 pub(crate) use join::{Join, JoinFlags};
+pub(crate) use machine::METRICS;
 pub(crate) use node::Node;
 pub(crate) use proxy::{Objects, Proxy, ProxyFlags, Task};
 
@@ -31,6 +33,7 @@ mod balancer;
 mod control;
 mod dns;
 mod flags;
+mod history;
 mod join;
 mod machine;
 mod node;
@@ -43,7 +46,8 @@ const BIND_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const SECURE_PORT: u16 = 6443;
 const SERVICE_RANGES: &str = "10.96.0.0/16,fd00:96::/108";
 const NODE_PORTS: &str = "30000-32767";
-const ROOT_DATA_DIR: &str = "/var/lib/fairlead";
+/// Where root keeps everything.
+pub(crate) const ROOT_DATA_DIR: &str = "/var/lib/fairlead";
 const ETCD_PREFIX: &str = "/registry";
 const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 const AUDIT_MEGABYTES: u64 = 100;
@@ -86,6 +90,8 @@ pub(crate) struct Config {
     pub(crate) in_flight: Bounds,
     pub(crate) request_timeout: Duration,
     pub(crate) event_ttl: Duration,
+    /// How much of the past is kept; `None`: nothing.
+    pub(crate) history: Option<fairlead_history::Bounds>,
     pub(crate) control: fairlead_control::Options,
     /// How this machine serves Services; `None`: it does not.
     pub(crate) proxy: Option<fairlead_proxy::Settings>,
@@ -93,6 +99,8 @@ pub(crate) struct Config {
     pub(crate) balancer: Option<fairlead_balancer::run::Settings>,
     /// What this machine is in the cluster; `None`: nothing.
     pub(crate) node: Option<Node>,
+    /// Where traces of changes go.
+    pub(crate) traces: Option<Endpoint>,
     pub(crate) log_format: LogFormat,
     pub(crate) log_level: LevelFilter,
 }
@@ -145,12 +153,16 @@ pub(crate) struct Environment {
     pub(crate) config_home: Option<PathBuf>,
     /// `/etc`.
     pub(crate) etc: PathBuf,
+    /// Where OpenTelemetry's own variables say that traces go, and of which cluster they are.
+    pub(crate) collector: Option<String>,
+    pub(crate) cluster: Option<String>,
 }
 
 impl Environment {
     /// Looks around.
     pub(crate) fn read() -> Environment {
         let path = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let word = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
         let home = path("HOME");
         let below = |dir: &str| home.as_ref().map(|home| home.join(dir));
         Environment {
@@ -160,7 +172,26 @@ impl Environment {
             config_home: path("XDG_CONFIG_HOME").or_else(|| below(".config")),
             home,
             etc: PathBuf::from("/etc"),
+            collector: word("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT").or_else(|| word("OTEL_EXPORTER_OTLP_ENDPOINT")),
+            cluster: word("OTEL_RESOURCE_ATTRIBUTES").as_deref().and_then(cluster_name),
         }
+    }
+
+    /// Where traces go, if somewhere.
+    pub(crate) fn traces(&self, said: Option<&str>) -> anyhow::Result<Option<Endpoint>> {
+        let (name, text) = match (said, &self.collector) {
+            (Some(said), _) => ("--otlp-endpoint", said),
+            (None, Some(text)) => ("OTEL_EXPORTER_OTLP_ENDPOINT", text.as_str()),
+            (None, None) => return Ok(None),
+        };
+        let endpoint: Endpoint = text.parse().with_context(|| name)?;
+        Ok(Some(endpoint.of(self.cluster.clone())))
+    }
+
+    /// Whether whoever looks at a terminal wants colours: https://no-color.org
+    pub(crate) fn wants_colours() -> bool {
+        let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        !refused && std::env::var_os("TERM").is_none_or(|terminal| terminal != "dumb")
     }
 
     pub(crate) fn data_dir(&self) -> anyhow::Result<PathBuf> {
@@ -176,6 +207,12 @@ impl Environment {
         let places = [Some(&self.etc), self.config_home.as_ref()];
         places.into_iter().flatten().map(|dir| dir.join(CONFIG_FILE)).find(|file| file.exists())
     }
+}
+
+/// `k8s.cluster.name` of a list such as `a=b,k8s.cluster.name=harbour`.
+fn cluster_name(attributes: &str) -> Option<String> {
+    let name = attributes.split(',').find_map(|pair| pair.trim().strip_prefix("k8s.cluster.name="))?;
+    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
 }
 
 /// The configuration: flags, completed by the config file and the defaults.
@@ -259,10 +296,12 @@ fn resolve(flags: &Flags, role: Role, environment: &Environment) -> anyhow::Resu
             flags.request_timeout.as_ref().map_or(REQUEST_TIMEOUT, |Text(text)| text),
         )?,
         event_ttl: value::duration("event-ttl", flags.event_ttl.as_ref().map_or(EVENT_TTL, |Text(text)| text))?,
+        history: history::bounds(flags)?,
         control: controllers(flags, role)?,
         proxy: machine::settings(flags, role)?,
         balancer: balancer::settings(flags, role, &data_dir, provisioning)?,
         data_dir,
+        traces: environment.traces(flags.otlp_endpoint.as_ref().map(|Text(text)| text.as_str()))?,
         log_format: log_format(&flags.log_format)?,
         log_level: log_level(&flags.log_level)?,
     })

@@ -3,13 +3,41 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use fairlead_cluster::Cluster;
+use serde_json::Value;
 
+use crate::cli::examples;
 use crate::config::PAGE;
 
 mod describe;
 mod drain;
 mod list;
-mod look;
+pub(crate) mod look;
+
+/// Load balancers as `fairlead lb ls -o json` tells them, with what the balancer of this machine knows of each, for the page.
+/// The second is why that is not known.
+pub(crate) async fn told(cluster: Cluster, page: &str) -> anyhow::Result<(Vec<Value>, Option<String>)> {
+    let known = look::Known::within(cluster, page, None, None).await?;
+    let told = known.services.iter().map(|service| {
+        let mut row = list::Row::of(&known, service).json();
+        let balance = known.balance(service).and_then(|balance| serde_json::to_value(balance).ok());
+        if let (Some(row), Some(Value::Object(balance))) = (row.as_object_mut(), balance) {
+            // What both tell is told as the list tells it.
+            for (field, value) in balance {
+                row.entry(field).or_insert(value);
+            }
+        }
+        row
+    });
+    Ok((told.collect(), known.report.as_ref().err().cloned()))
+}
+
+/// Which Node answers for which address, as far as the balancer with that page knows.
+pub(crate) async fn owners(page: &str) -> Vec<(String, String)> {
+    let report = look::report(page).await.unwrap_or_default();
+    let owners = report.balancers.into_iter().flat_map(|balance| balance.owners);
+    owners.filter_map(|owner| Some((owner.address, owner.node?))).collect()
+}
 
 /// The options of `fairlead lb`.
 #[derive(Debug, Clone, Args)]
@@ -21,6 +49,7 @@ pub(crate) struct LbFlags {
 #[derive(Debug, Clone, Subcommand)]
 enum Command {
     /// List load balancers: where they are, who answers for them, how many backends are healthy, and what is wrong
+    #[command(after_help = examples::LB_LS)]
     Ls {
         #[command(flatten)]
         place: Place,
@@ -32,6 +61,7 @@ enum Command {
         output: Output,
     },
     /// Tell everything about a load balancer: what its Service asks for and where that comes from, its backends, its Events
+    #[command(after_help = examples::LB_DESCRIBE)]
     Describe {
         #[command(flatten)]
         place: Place,
@@ -46,6 +76,7 @@ enum Command {
         output: Output,
     },
     /// Take a backend, or all addresses and backends of a Node, out of load balancing; connections they have go on
+    #[command(after_help = examples::LB_DRAIN)]
     Drain {
         #[command(flatten)]
         place: Place,

@@ -4,21 +4,33 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::Parser;
 
 use cli::{Cli, Command};
 use config::{Balancer, Control, Dns, Environment, Join, Proxy, Role};
 
 mod cli;
 mod config;
+mod doctor;
 mod door;
 mod env;
+mod explain;
+mod form;
 mod gates;
+mod history;
 mod lb;
 mod logs;
+mod objects;
+mod page;
+mod paint;
 mod pods;
 mod register;
+mod shell;
+mod status;
+mod subject;
+mod telemetry;
+mod top;
 mod trace;
+mod ui;
 mod wire;
 
 /// The API server makes and drops many small pieces of memory; the system's allocator spends a fifth of a request on that.
@@ -26,12 +38,26 @@ mod wire;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    match run(Cli::parse()) {
+    match run(Cli::read()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "fairlead: {error:#}");
+            complain(&error);
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Says what went wrong, and what to do about it where that is known.
+fn complain(error: &anyhow::Error) {
+    if logs::are_for_programs() {
+        return tracing::error!("{error:#}");
+    }
+    let paint = paint::Paint::stderr();
+    let name = paint.tone(paint::Tone::Bad, "fairlead:");
+    // Who does not read it cannot be told.
+    let _ = writeln!(std::io::stderr(), "{name} {error:#}");
+    if let Some(advice) = door::advice(error) {
+        let _ = writeln!(std::io::stderr(), "  help: {advice}");
     }
 }
 
@@ -44,7 +70,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
             // It runs on every Node.
             let _ = fairlead_kernel::process::use_small_pages();
             let join = Join::resolve(&flags, &environment)?;
-            logs::start(join.log_format, join.log_level);
+            logs::start(join.log_format, join.log_level, environment.traces(None)?);
             threads()?.block_on(wire::join::run(join))
         }
         Command::Token { data_dir, join_command } => {
@@ -53,35 +79,48 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         }
         Command::Control(flags) => {
             let control = Control::resolve(&flags)?;
-            logs::start(control.log_format, control.log_level);
+            logs::start(control.log_format, control.log_level, environment.traces(None)?);
             threads()?.block_on(wire::control::run(control))
         }
         Command::Proxy(flags) => {
             // It runs on every Node. Without it only memory is lost.
             let _ = fairlead_kernel::process::use_small_pages();
             let proxy = Proxy::resolve(&flags)?;
-            logs::start(proxy.log_format, proxy.log_level);
+            logs::start(proxy.log_format, proxy.log_level, environment.traces(None)?);
             threads()?.block_on(wire::proxy::run(proxy))
         }
         Command::Dns(flags) => {
             // It runs on every Node, too.
             let _ = fairlead_kernel::process::use_small_pages();
             let dns = Dns::resolve(&flags)?;
-            logs::start(dns.log_format, dns.log_level);
+            logs::start(dns.log_format, dns.log_level, environment.traces(None)?);
             threads()?.block_on(wire::dns::run(dns))
         }
         Command::Balancer(flags) => {
             let balancer = Balancer::resolve(&flags)?;
-            logs::start(balancer.log_format, balancer.log_level);
+            logs::start(balancer.log_format, balancer.log_level, environment.traces(None)?);
             threads()?.block_on(wire::balancer::run(balancer))
         }
+        Command::Ui(flags) => threads()?.block_on(ui::link::run(&flags)),
         Command::Lb(flags) => threads()?.block_on(lb::run(flags)),
+        Command::Status(flags) => std::process::exit(threads()?.block_on(status::run(&flags))),
+        Command::Top(flags) => threads()?.block_on(top::run(&flags)),
+        Command::Doctor(flags) => std::process::exit(threads()?.block_on(doctor::run(flags))),
         Command::Cleanup { data_dir } => {
             let data_dir = data_dir.map_or_else(|| environment.data_dir(), Ok)?;
             threads()?.block_on(wire::cleanup(&data_dir))
         }
         Command::Shim { arguments } => std::process::exit(fairlead_pods::shim::main(&arguments)),
         Command::Trace(flags) => std::process::exit(threads()?.block_on(trace::run(&flags))),
+        Command::Get(flags) => threads()?.block_on(objects::get::run(*flags)),
+        Command::Explain(flags) => std::process::exit(threads()?.block_on(explain::run(&flags))),
+        Command::History(flags) => threads()?.block_on(history::run(&flags)),
+        Command::Diff(flags) => std::process::exit(threads()?.block_on(history::difference::run(&flags))),
+        Command::Describe(flags) => threads()?.block_on(objects::describe::run(*flags)),
+        Command::Apply(flags) => threads()?.block_on(objects::apply::run(*flags)),
+        Command::Delete(flags) => threads()?.block_on(objects::delete::run(*flags)),
+        Command::Watch(flags) => threads()?.block_on(objects::watch::run(*flags)),
+        Command::Events(flags) => threads()?.block_on(objects::events::run(*flags)),
         Command::Env(flags) => threads()?.block_on(env::run(&flags)),
         Command::Run(flags) => exit(threads()?.block_on(pods::run::run(*flags))?),
         Command::Ps(flags) => threads()?.block_on(pods::list::run(flags)),
@@ -94,6 +133,8 @@ fn run(cli: Cli) -> anyhow::Result<()> {
             threads()?.block_on(wire::backup(&config, &file))
         }
         Command::Restore { file, flags } => wire::restore(&config::load(*flags, Role::Server, &environment)?, &file),
+        Command::Completion(flags) => shell::complete(&flags),
+        Command::Man(flags) => shell::manual(&flags),
         Command::Version => Ok(writeln!(std::io::stdout(), "fairlead {}", env!("CARGO_PKG_VERSION"))?),
     }
 }
@@ -104,7 +145,7 @@ fn exit(code: i32) -> anyhow::Result<()> {
 }
 
 fn serve(config: config::Config) -> anyhow::Result<()> {
-    logs::start(config.log_format, config.log_level);
+    logs::start(config.log_format, config.log_level, config.traces.clone());
     threads()?.block_on(wire::run(config))
 }
 

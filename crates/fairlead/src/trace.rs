@@ -6,22 +6,22 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use fairlead_cluster::Cluster;
+use fairlead_api::{Failure, Look, kinds};
+use fairlead_cluster::{Cluster, Selection};
 use fairlead_plan::NodePortAddresses;
 use fairlead_proxy::trace::live::{self, Probe, Reply, Report};
-use fairlead_proxy::trace::{self, Answer, From, Question};
+use fairlead_proxy::trace::{self, Answer, From, Mistake, Objects, Question, World};
 use fairlead_proxy::{Detection, Mode, Settings};
 use ipnet::IpNet;
+use serde_json::Value;
 
 use crate::door;
+use crate::form::Form;
 use words::{Receiver, Sender};
 
+pub(crate) mod part;
 mod show;
 mod words;
-
-/// What exit codes mean.
-pub(crate) const EXIT_CODES: &str = "It exits with 0 if the packet reaches an endpoint, with 1 if it does not, and with 2 \
-                                     if that cannot be told.";
 
 /// The options of `fairlead trace`.
 #[derive(Debug, Clone, Args)]
@@ -44,7 +44,7 @@ pub(crate) struct TraceFlags {
     /// The mode of that Node's proxy
     #[arg(long, value_name = "MODE", value_enum, default_value = "nftables")]
     proxy_mode: ModeName,
-    /// Ranges of Pods, as the proxy knows them
+    /// Ranges of Pods, as the proxy knows them [default: those of the Nodes]
     #[arg(long, value_name = "CIDR,...", value_delimiter = ',')]
     cluster_cidr: Vec<IpNet>,
     /// Ranges of addresses on which node ports are served, or `primary`
@@ -68,12 +68,6 @@ pub(crate) struct TraceFlags {
     /// The form of the answer
     #[arg(long, short = 'o', value_name = "FORM", value_enum, default_value = "text")]
     output: Form,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Form {
-    Text,
-    Json,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -121,7 +115,9 @@ async fn answer(flags: &TraceFlags) -> anyhow::Result<bool> {
         mode: flags.proxy_mode.mode(),
         here: flags.live,
     };
-    let answer = trace::ask(&cluster, &settings(flags)?, &question).await?;
+    let settings =
+        Settings { detection: Detection::ClusterCidr(pod_ranges(&cluster, flags).await), ..settings(flags)? };
+    let answer = trace::ask(&cluster, &settings, &question).await?;
     let report = match flags.live {
         true => Some(send(flags, &question.from, &answer).await?),
         false => None,
@@ -132,6 +128,38 @@ async fn answer(flags: &TraceFlags) -> anyhow::Result<bool> {
     };
     std::io::stdout().write_all(text.as_bytes()).context("writing the answer")?;
     Ok(arrives(&answer, report.as_ref()))
+}
+
+/// Ranges of Pods: those that were said, or else those of the Nodes.
+async fn pod_ranges(cluster: &Cluster, flags: &TraceFlags) -> Vec<IpNet> {
+    if !flags.cluster_cidr.is_empty() {
+        return flags.cluster_cidr.clone();
+    }
+    // Without Nodes there are none; what is wrong with the cluster is told by the answer.
+    let nodes = cluster.list(&Selection::all(&kinds::NODE)).await.map(|list| list.objects).unwrap_or_default();
+    let nodes = nodes.iter().filter_map(|node| serde_json::from_slice::<Value>(&node.json).ok());
+    let ranges = nodes.flat_map(|node| node.at("spec").list("podCIDRs").to_vec());
+    ranges.filter_map(|range| range.as_str()?.parse().ok()).collect()
+}
+
+/// What the page asks, in words as the flags take them.
+pub(crate) fn asked(mode: Mode, (from, to, namespace): (&str, &str, &str)) -> Result<Question, Failure> {
+    let namespace = if namespace.is_empty() { "default" } else { namespace };
+    let wrong = |what: &str, why: String| Failure::bad_request(format!("{what}: {why}"));
+    let sender: Sender = from.parse().map_err(|why| wrong("from", why))?;
+    let receiver: Receiver = to.parse().map_err(|why| wrong("to", why))?;
+    let (from, to) = (sender.resolve(namespace), receiver.resolve(namespace));
+    Ok(Question { from, to, interface: None, node: None, mode, here: false })
+}
+
+/// What `-o json` prints, for the page. `settings` are those of this machine's proxy.
+pub(crate) fn told(objects: Objects, settings: &Settings, question: &Question) -> Result<Value, Failure> {
+    match World::of(objects, settings, question).and_then(|world| world.answer(settings, question)) {
+        Ok(answer) => Ok(show::json(&answer, None)),
+        Err(Mistake::Cluster(error)) => Err(error.into()),
+        Err(mistake @ Mistake::Missing(..)) => Err(Failure::new(404, "NotFound", mistake.to_string())),
+        Err(mistake) => Err(Failure::bad_request(mistake.to_string())),
+    }
 }
 
 fn settings(flags: &TraceFlags) -> anyhow::Result<Settings> {
@@ -146,7 +174,6 @@ fn settings(flags: &TraceFlags) -> anyhow::Result<Settings> {
     };
     Ok(Settings {
         node: host.trim().to_lowercase(),
-        detection: Detection::ClusterCidr(flags.cluster_cidr.clone()),
         node_port_addresses,
         masquerade_all: flags.masquerade_all,
         ..Settings::default()

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use fairlead_api::Settings;
 use fairlead_api::{Kind, kinds};
 use fairlead_server::audit::Audit;
@@ -16,7 +16,7 @@ use fairlead_server::repair::INTERVAL;
 use fairlead_server::serve::in_flight::InFlight;
 use fairlead_server::serve::{self, Limits, kubeconfig};
 use fairlead_server::{Admission, Options, Server};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -24,12 +24,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, Node};
 use crate::register::{self, RegisterFlags};
+use crate::ui;
 use identity::Identity;
 
 pub(crate) mod balancer;
 mod client;
 pub(crate) mod control;
 pub(crate) mod dns;
+mod findings;
+mod history;
 mod identity;
 pub(crate) mod join;
 mod link;
@@ -43,6 +46,8 @@ pub(crate) mod token;
 /// The name of the administrator's kubeconfig in the data directory.
 pub(crate) const KUBECONFIG: &str = "admin.kubeconfig";
 
+/// How long the link works that is shown at the start.
+const FIRST_LINK: SignedDuration = SignedDuration::from_hours(1);
 /// The directory of Pods in the data directory.
 const PODS: &str = "pods";
 
@@ -89,13 +94,21 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
         service.let_join(identity.join(&config, Timestamp::now())?);
         token::keep(&service, &config.data_dir, &identity.authorities(Timestamp::now())?).await?;
     }
+    let (history, keeper) = history::beside(&service, &config, &stop).unzip();
+    let here = ui::Here { history, ..ui::Here::default() };
     let controllers = tokio::spawn({
         let (server, config, stop) = (service.clone(), config.clone(), stop.clone());
-        async move { control::beside(&server, &config, stop).await }
+        let metrics = here.control.clone();
+        async move { control::beside(&server, &config, metrics, stop).await }
     });
+    // Who looks at the same objects through one door shares what was read of them.
+    let door = ui::door(&service);
+    ui::show(&service, &door, &config, here.clone(), &stop);
+    let page = service.link(false, FIRST_LINK).map_err(|failure| anyhow!(failure.message))?.path();
     let proxy = tokio::spawn({
         let (server, config, stop) = (service.clone(), config.clone(), stop.clone());
-        async move { proxy::beside(&server, &config, stop).await }
+        let view = here.proxy.clone();
+        async move { proxy::beside(&server, &config, &view, stop).await }
     });
     let balancer = tokio::spawn({
         let (server, config, stop) = (service.clone(), config.clone(), stop.clone());
@@ -104,11 +117,16 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
     let machine = tokio::spawn({
         let (server, config, stop) = (service.clone(), config.clone(), stop.clone());
         let way = (identity.renewal.authority.pem.clone(), dialer.clone());
+        let here = here.clone();
         async move {
             if let Some(node) = node {
-                machine::beside(&server, node, &config, way, stop).await;
+                machine::beside(&server, node, &config, way, &here, stop).await;
             }
         }
+    });
+    let findings = tokio::spawn({
+        let (config, stop) = (config.clone(), stop.clone());
+        async move { findings::beside(&door, &config, stop).await }
     });
     let repairs = tokio::spawn(service.clone().keep_repaired(INTERVAL));
     let expiry = tokio::spawn(service.clone().keep_expired(config.event_ttl));
@@ -135,6 +153,7 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
     let renewal = tokio::spawn(renewal);
     let kubeconfig = config.data_dir.join(KUBECONFIG);
     ready(&Started {
+        page: format!("{url}{page}"),
         url,
         kubeconfig: kubeconfig.display().to_string(),
         milliseconds: began.elapsed().as_millis(),
@@ -147,7 +166,8 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
     };
     tokio::join!(serve::serve(listener, tls.clone(), service.clone(), Limits::default(), stop.clone()), also);
     stop.cancel();
-    let (_, controllers, ..) = tokio::join!(renewal, controllers, proxy, balancer, machine, repairs, expiry);
+    history::end(keeper).await;
+    let (_, controllers, ..) = tokio::join!(renewal, controllers, proxy, balancer, machine, findings, repairs, expiry);
     Ok(controllers.context("running controllers")??)
 }
 
@@ -203,15 +223,19 @@ fn reachable(config: &Config) -> Option<IpAddr> {
     Some(advertised(config)).filter(|ip| !alone && !ip.is_loopback() && !ip.is_unspecified())
 }
 
-/// The address this machine has towards the outside. Nothing is sent: connecting a UDP socket only asks the routing table.
+/// The address this machine has towards the outside. Nothing is sent: connecting a UDP socket only asks the routing table. An address
+/// that it has itself, a load balancer's say, is no outside.
 fn outward(bound: IpAddr) -> Option<IpAddr> {
     let (any, elsewhere) = match bound {
-        IpAddr::V4(_) => ("0.0.0.0:0", "192.0.2.1:9"),
-        IpAddr::V6(_) => ("[::]:0", "[2001:db8::1]:9"),
+        IpAddr::V4(_) => ("0.0.0.0:0", ["192.0.2.1:9", "198.51.100.1:9", "203.0.113.1:9"]),
+        IpAddr::V6(_) => ("[::]:0", ["[2001:db8::1]:9", "[2001:db8:ffff::1]:9", "[3fff::1]:9"]),
     };
-    let socket = std::net::UdpSocket::bind(any).ok()?;
-    socket.connect(elsewhere).ok()?;
-    Some(socket.local_addr().ok()?.ip())
+    let towards = |place: SocketAddr| {
+        let socket = std::net::UdpSocket::bind(any).ok()?;
+        socket.connect(place).ok()?;
+        Some(socket.local_addr().ok()?.ip()).filter(|ip| *ip != place.ip())
+    };
+    elsewhere.into_iter().find_map(|place| towards(place.parse().ok()?))
 }
 
 /// Kinds that are served only when asked for: by `--runtime-config`, or by the gate they came with.
@@ -239,6 +263,8 @@ fn settings(config: &Config) -> Settings {
 /// What people want to know when the server is there.
 struct Started {
     url: String,
+    /// A link that works once.
+    page: String,
     kubeconfig: String,
     milliseconds: u128,
     /// Other machines can join.
@@ -246,10 +272,10 @@ struct Started {
 }
 
 fn announce(started: &Started) {
-    let Started { url, kubeconfig, milliseconds, joinable } = started;
+    let Started { url, page, kubeconfig, milliseconds, joinable } = started;
     let _ = writeln!(
         std::io::stdout(),
-        "Fairlead is ready at {url} after {milliseconds} ms.\n\nexport KUBECONFIG={}\nkubectl get services",
+        "Fairlead is ready at {url} after {milliseconds} ms.\nIts page, once: {page}\n\nexport KUBECONFIG={}\nkubectl get services",
         quoted(kubeconfig)
     );
     if *joinable {

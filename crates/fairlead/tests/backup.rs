@@ -47,6 +47,7 @@ fn neither_a_copy_nor_a_store_is_written_over() {
     let fresh = folder.path().join("fresh");
     succeeds(&run("backup", &fresh, &server.data_dir()));
     fails(&run("restore", &fresh, &server.data_dir()), "store.redb");
+    fails(&run("backup", &folder.path().join("other"), &folder.path().join("nowhere")), "nothing to copy");
     fails(&run("restore", &copy, &folder.path().join("data")), "copy");
     assert!(!folder.path().join("data/store.redb").exists(), "what is no copy leaves nothing behind");
 }

@@ -59,5 +59,5 @@ fn a_containers_variables_are_shown_or_why_it_has_none() {
     let (fine, _, told) = house.env("web -c third");
     assert!(!fine && told.ends_with("the Pod has no such container; it has first, second\n"), "{told}");
     let (fine, _, told) = house.env("none");
-    assert_eq!((fine, told.as_str()), (false, "fairlead: pods \"none\" not found\n"));
+    assert!(!fine && told.starts_with("fairlead: pods \"none\" not found\n"), "{told}");
 }

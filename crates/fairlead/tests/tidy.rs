@@ -12,16 +12,17 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("zone", &["api"]),
     ("explain", &["api", "endpoints", "plan", "zone"]),
     ("store", &["api"]),
-    ("server", &["api", "store"]),
+    ("server", &["api", "monitor", "store"]),
     ("cluster", &["api"]),
+    ("history", &["api", "cluster"]),
     ("kernel", &[]),
     ("probe", &[]),
     ("monitor", &[]),
-    ("control", &["api", "cluster", "endpoints", "probe"]),
+    ("control", &["api", "cluster", "endpoints", "monitor", "probe"]),
     ("proxy", &["api", "cluster", "kernel", "monitor", "plan", "program"]),
     ("dns", &["api", "cluster", "kernel", "monitor", "zone"]),
     ("balancer", &["api", "cluster", "kernel", "monitor", "plan", "probe"]),
-    ("pods", &["api", "cluster", "kernel", "probe"]),
+    ("pods", &["api", "cluster", "kernel", "monitor", "probe"]),
 ];
 /// Crates that may depend on anything: the program, and what only tests use.
 const TOP: &[&str] = &["fairlead", "testkit"];

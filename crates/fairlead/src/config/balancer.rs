@@ -1,6 +1,5 @@
 //! What load balancers run with: pools and a configuration file, beside the server, on a joined machine, or as `fairlead balancer`.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -149,18 +148,9 @@ impl Said<'_> {
             provisioning,
             sctp: sctp::is_there(),
             spool: self.data_dir.join(SPOOL),
-            page: page(self.page)?,
+            page: value::address("balancer-bind-address", self.page, PAGE)?,
         })
     }
-}
-
-/// An empty text switches it off.
-fn page(said: &Option<Text>) -> anyhow::Result<Option<SocketAddr>> {
-    let text = said.as_ref().map_or(PAGE, |Text(text)| text);
-    if text.is_empty() {
-        return Ok(None);
-    }
-    text.parse().map(Some).map_err(|error| value::invalid("balancer-bind-address", text, error))
 }
 
 #[cfg(test)]

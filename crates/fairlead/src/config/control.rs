@@ -1,5 +1,6 @@
 //! What the controllers run with: in the process of the API server, or as `fairlead control` against any cluster.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -38,6 +39,9 @@ pub(crate) struct ControlFlags {
     /// The namespace of that Lease [default: kube-system]
     #[arg(long, value_name = "NAMESPACE")]
     leader_elect_resource_namespace: Option<Text>,
+    /// Where /metrics and /healthz are; empty: nowhere [default: 127.0.0.1:10252]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    metrics_bind_address: Option<Text>,
     /// Logs as text or json [default: text]
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<Text>,
@@ -53,6 +57,8 @@ pub(crate) struct Control {
     pub(crate) options: Options,
     /// Namespace and name of the Lease of whoever acts; `None`: act at once.
     pub(crate) lease: Option<(String, String)>,
+    /// Where they tell how they do.
+    pub(crate) metrics: Option<SocketAddr>,
     pub(crate) log_format: LogFormat,
     pub(crate) log_level: LevelFilter,
 }
@@ -83,11 +89,15 @@ impl Control {
             kubeconfig: path(&flags.kubeconfig),
             options,
             lease: elect.then_some(lease),
+            metrics: value::address("metrics-bind-address", &flags.metrics_bind_address, METRICS)?,
             log_format: log_format(&flags.log_format)?,
             log_level: log_level(&flags.log_level)?,
         })
     }
 }
+
+/// Where kube-controller-manager told its metrics when it still told them to whoever asks.
+const METRICS: &str = "127.0.0.1:10252";
 
 /// Namespace and name of the Lease, unless the administrator says otherwise.
 pub(crate) const LEASE: (&str, &str) = ("kube-system", "fairlead-control");

@@ -164,6 +164,12 @@ flags! {
     /// How long an Event is kept after it was last written; 0 is for ever [default: 1h0m0s]
     #[arg(value_name = "DURATION")]
     event_ttl: Option<Text>,
+    /// How much of the past of Services is kept, in bytes on disk; 0 keeps none [default: 64Mi]
+    #[arg(value_name = "SIZE")]
+    history_size: Option<Text>,
+    /// How long it is kept; 0 keeps none [default: 24h]
+    #[arg(value_name = "DURATION")]
+    history_age: Option<Text>,
     /// Controllers to run: names, * for all that every cluster needs, -NAME for all but that one [default: all there are with up, none with server]
     #[arg(value_name = "NAME,...", allow_hyphen_values = true)]
     controllers: Option<Text>,
@@ -227,6 +233,9 @@ flags! {
     /// Where `fairlead lb` finds how load balancers do; empty: nowhere [default: 127.0.0.1:10253]
     #[arg(value_name = "IP:PORT")]
     balancer_bind_address: Option<Text>,
+    /// Where traces of changes go, by OTLP over HTTP, such as http://127.0.0.1:4318 [default: nowhere]
+    #[arg(value_name = "URL")]
+    otlp_endpoint: Option<Text>,
     /// Logs as text or json [default: text]
     #[arg(value_name = "FORMAT")]
     log_format: Option<Text>,

@@ -1,7 +1,5 @@
 //! How this machine serves Services when the proxy runs beside the server: with `fairlead up`, or when asked for.
 
-use std::net::SocketAddr;
-
 use fairlead_plan::NodePortAddresses;
 use fairlead_proxy::{Detection, Mode, Settings};
 use ipnet::IpNet;
@@ -11,7 +9,7 @@ use super::{Role, proxy, text, value};
 
 const POD_RANGES: &str = "10.244.0.0/16,fd00:244::/48";
 const HEALTHZ: &str = "127.0.0.1:10256";
-const METRICS: &str = "127.0.0.1:10249";
+pub(crate) const METRICS: &str = "127.0.0.1:10249";
 
 /// What the proxy of this machine runs with; `None`: there is none.
 pub(super) fn settings(flags: &Flags, role: Role) -> anyhow::Result<Option<Settings>> {
@@ -26,8 +24,8 @@ pub(super) fn settings(flags: &Flags, role: Role) -> anyhow::Result<Option<Setti
         node: proxy::node_name(text(&flags.hostname_override))?,
         detection: Detection::ClusterCidr(pod_ranges(flags)?),
         node_port_addresses: node_port_addresses(&value::list(&flags.nodeport_addresses))?,
-        healthz: address("healthz-bind-address", &flags.healthz_bind_address, HEALTHZ)?,
-        metrics: address("metrics-bind-address", &flags.metrics_bind_address, METRICS)?,
+        healthz: value::address("healthz-bind-address", &flags.healthz_bind_address, HEALTHZ)?,
+        metrics: value::address("metrics-bind-address", &flags.metrics_bind_address, METRICS)?,
         ..Settings::default()
     }))
 }
@@ -51,13 +49,4 @@ fn node_port_addresses(said: &[String]) -> anyhow::Result<Option<NodePortAddress
         [only] if only == "primary" => Some(NodePortAddresses::Primary),
         ranges => Some(NodePortAddresses::Ranges(value::networks("nodeport-addresses", ranges)?)),
     })
-}
-
-/// An empty text switches the server off.
-fn address(flag: &str, said: &Option<Text>, usual: &str) -> anyhow::Result<Option<SocketAddr>> {
-    let text = said.as_ref().map_or(usual, |Text(text)| text);
-    if text.is_empty() {
-        return Ok(None);
-    }
-    text.parse().map(Some).map_err(|error| value::invalid(flag, text, error))
 }

@@ -1,6 +1,7 @@
 //! Reading values: ranges of addresses and ports, durations, lists.
 
 use std::fmt::Display;
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
@@ -24,6 +25,15 @@ where
 /// The mistake in a value.
 pub(super) fn invalid(flag: &str, text: &str, why: impl Display) -> anyhow::Error {
     anyhow!("invalid argument {text:?} for \"--{flag}\" flag: {why}")
+}
+
+/// Where a server listens; an empty text switches it off.
+pub(super) fn address(flag: &str, said: &Option<Text>, usual: &str) -> anyhow::Result<Option<SocketAddr>> {
+    let text = said.as_ref().map_or(usual, |Text(text)| text);
+    if text.is_empty() {
+        return Ok(None);
+    }
+    text.parse().map(Some).map_err(|error| invalid(flag, text, error))
 }
 
 /// The items of lists with commas between.

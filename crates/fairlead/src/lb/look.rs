@@ -1,7 +1,6 @@
 //! What is known of load balancers: from the API, and from the page of the balancer of this machine, if one runs here.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use anyhow::Context;
 use fairlead_api::source::Key;
@@ -10,17 +9,11 @@ use fairlead_api::{Look, kinds};
 use fairlead_balancer::run::page::{Balance, PATH, Report};
 use fairlead_balancer::spec::{self, Options, Refusal, Spec, names};
 use fairlead_cluster::{Cluster, Selection};
-use http_body_util::{BodyExt, Empty, Limited};
-use hyper_util::rt::TokioIo;
 use serde_json::Value;
-use tokio::net::TcpStream;
 
 use super::Place;
-use crate::door;
+use crate::{door, page};
 
-/// How long the page may take, and how long it may be.
-const PATIENCE: Duration = Duration::from_secs(2);
-const LONGEST: usize = 64 << 20;
 /// The label with the Service a slice belongs to.
 pub(super) const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
@@ -39,6 +32,16 @@ impl Known {
     /// Asks for load balancers of a namespace, or of all, or for one.
     pub(super) async fn look(place: &Place, namespace: Option<&str>, name: Option<&str>) -> anyhow::Result<Known> {
         let cluster = door::open(place.kubeconfig.as_deref()).await?.managed_by("fairlead-lb");
+        Known::within(cluster, &place.page, namespace, name).await
+    }
+
+    /// The same of a cluster that is known, and of the balancer whose page is there.
+    pub(super) async fn within(
+        cluster: Cluster,
+        page: &str,
+        namespace: Option<&str>,
+        name: Option<&str>,
+    ) -> anyhow::Result<Known> {
         let within = |kind| Selection::all(kind).in_namespace(namespace.unwrap_or_default());
         let fields = match name {
             Some(name) => format!("metadata.name={name}"),
@@ -53,7 +56,7 @@ impl Known {
             }
         }
         let refusals = refusals(&cluster, namespace).await.unwrap_or_default();
-        let report = report(&place.page).await.map_err(|error| format!("{error:#}"));
+        let report = report(page).await.map_err(|error| format!("{error:#}"));
         Ok(Known { cluster, services, report, refusals, slices })
     }
 
@@ -136,18 +139,9 @@ async fn refusals(cluster: &Cluster, namespace: Option<&str>) -> anyhow::Result<
 }
 
 /// Asks the balancer of this machine.
-async fn report(page: &str) -> anyhow::Result<Report> {
-    let ask = async {
-        let stream =
-            TcpStream::connect(page).await.with_context(|| format!("no load balancers are run here: {page}"))?;
-        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-        tokio::spawn(connection);
-        let request = http::Request::get(PATH).header(http::header::HOST, page).body(Empty::<bytes::Bytes>::new())?;
-        let answer = sender.send_request(request).await?;
-        let body = Limited::new(answer.into_body(), LONGEST).collect().await.map_err(|error| anyhow::anyhow!(error))?;
-        serde_json::from_slice(&body.to_bytes()).with_context(|| format!("{page} is not the page of a balancer"))
-    };
-    tokio::time::timeout(PATIENCE, ask).await.with_context(|| format!("{page} does not answer"))?
+pub(crate) async fn report(address: &str) -> anyhow::Result<Report> {
+    let body = page::get(address, PATH).await.context("no load balancers are run here")?;
+    serde_json::from_slice(&body).with_context(|| format!("{address} is not the page of a balancer"))
 }
 
 /// The key of a Service.

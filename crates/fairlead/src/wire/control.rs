@@ -5,13 +5,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
 use fairlead_cluster::{Cluster, leader};
-use fairlead_control::{Defect, Options};
+use fairlead_control::{Defect, Metrics, Options};
 use fairlead_server::Server;
 use fairlead_server::auth::User;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, Control, LEASE, Store};
+
+mod page;
 
 /// Runs controllers against a cluster until a signal comes.
 pub(crate) async fn run(control: Control) -> anyhow::Result<()> {
@@ -21,11 +23,23 @@ pub(crate) async fn run(control: Control) -> anyhow::Result<()> {
     let cluster =
         Cluster::connect(control.kubeconfig.as_deref()).await.map_err(|error| anyhow!("--kubeconfig: {error}"))?;
     tracing::info!(controllers = %control.options.choice, "starting");
-    Ok(elected(cluster, control.options, control.lease, stop).await?)
+    let metrics = Metrics::new();
+    let page = control.metrics.map(|address| tokio::spawn(page::serve(metrics.clone(), address, stop.clone())));
+    let ended = elected(cluster, control.options, metrics, control.lease, stop.clone()).await;
+    stop.cancel();
+    if let Some(page) = page {
+        page.await?;
+    }
+    Ok(ended?)
 }
 
 /// Runs controllers beside the server, as a user who may do everything. Servers that share a store agree on one of them.
-pub(super) async fn beside(server: &Server, config: &Config, stop: CancellationToken) -> Result<(), Defect> {
+pub(super) async fn beside(
+    server: &Server,
+    config: &Config,
+    metrics: Metrics,
+    stop: CancellationToken,
+) -> Result<(), Defect> {
     if config.control.choice.is_empty() {
         return Ok(());
     }
@@ -38,21 +52,26 @@ pub(super) async fn beside(server: &Server, config: &Config, stop: CancellationT
     let cluster = Cluster::new(local.clone(), Arc::new(local));
     let shared = matches!(config.store, Store::Etcd(_));
     let lease = shared.then(|| (LEASE.0.to_owned(), LEASE.1.to_owned()));
-    elected(cluster, config.control.clone(), lease, stop).await
+    elected(cluster, config.control.clone(), metrics, lease, stop).await
 }
 
 /// Runs controllers, while holding the Lease if there is one to hold. A defect ends it for good: nobody is to lead who cannot.
 async fn elected(
     cluster: Cluster,
     options: Options,
+    metrics: Metrics,
     lease: Option<(String, String)>,
     stop: CancellationToken,
 ) -> Result<(), Defect> {
-    let Some((namespace, name)) = lease else { return fairlead_control::run(cluster, options, stop).await };
+    let Some((namespace, name)) = lease else {
+        return fairlead_control::run_measured(cluster, options, metrics, stop).await;
+    };
     let config = leader::Config::new(&namespace, &name, &identity(&options.host));
     let failed = AtomicBool::new(false);
+    metrics.waits(&name);
     let lead = async |leading| {
-        let ended = fairlead_control::run(cluster.clone(), options.clone(), leading).await;
+        let _leading = metrics.leads(&name);
+        let ended = fairlead_control::run_measured(cluster.clone(), options.clone(), metrics.clone(), leading).await;
         if ended.is_err() {
             failed.store(true, Ordering::Relaxed);
             stop.cancel();

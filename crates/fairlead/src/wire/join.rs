@@ -233,6 +233,8 @@ async fn live(join: &Join, member: &Member, stop: CancellationToken) -> anyhow::
         addresses: own.clone(),
         port: Some(join.port),
         routes: true,
+        names: fairlead_dns::Metrics::new(),
+        pods: fairlead_pods::Metrics::new(),
     };
     let serve = |api: Api| tokio::spawn(serve(listener, peers, api, stop.clone()));
     announce(&node, &own, member);

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::link;
 use crate::config::{Config, Node};
+use crate::ui::Here;
 
 /// The file that says whom this machine asks for names.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
@@ -67,6 +68,10 @@ pub(super) struct Place {
     pub(super) port: Option<u16>,
     /// There may be other machines.
     pub(super) routes: bool,
+    /// Where questions for names are counted.
+    pub(super) names: fairlead_dns::Metrics,
+    /// Where Pods are counted.
+    pub(super) pods: fairlead_pods::Metrics,
 }
 
 /// Runs the parts of a Node beside the server until told to stop.
@@ -75,6 +80,7 @@ pub(super) async fn beside(
     node: Node,
     config: &Config,
     (authority, nodes): (String, NodeDialer),
+    here: &Here,
     stop: CancellationToken,
 ) {
     let local = server.local(user());
@@ -85,6 +91,8 @@ pub(super) async fn beside(
         addresses: addresses(super::reachable(config)),
         port: None,
         routes: super::reachable(config).is_some(),
+        names: here.names.clone(),
+        pods: here.pods.clone(),
     };
     let known = async {
         if node.dns.is_empty() {
@@ -107,7 +115,7 @@ pub(super) async fn run<T>(
     reach: impl FnOnce(Api) -> T,
     stop: CancellationToken,
 ) {
-    let names = answer(cluster, node, stop.clone());
+    let names = answer(cluster, node, place.names.clone(), stop.clone());
     let kept = agent::run(cluster.managed_by("fairlead-agent"), described(node, &place), stop.clone());
     let routes = async {
         if place.routes {
@@ -117,8 +125,8 @@ pub(super) async fn run<T>(
     };
     let pods = async {
         if node.pods {
-            let runner = Runner::new(cluster, settings(node, &place));
-            reach(Api::new(runner.host()));
+            let runner = Runner::measured(cluster, settings(node, &place), place.pods.clone());
+            reach(Api::new(runner.host()).with_metrics(place.pods.clone()));
             runner.run(stop.clone()).await;
         }
     };
@@ -163,13 +171,13 @@ fn settings(node: &Node, place: &Place) -> fairlead_pods::Settings {
 }
 
 /// Answers for the cluster's names.
-async fn answer(cluster: &Cluster, node: &Node, stop: CancellationToken) {
+async fn answer(cluster: &Cluster, node: &Node, metrics: fairlead_dns::Metrics, stop: CancellationToken) {
     if node.dns.is_empty() {
         return;
     }
     let settings = fairlead_dns::Settings::cluster(node.domain.clone(), node.dns.clone(), &upstreams(node));
     let cluster = cluster.managed_by("fairlead-dns");
-    if let Err(error) = fairlead_dns::run(Some(cluster), settings, stop).await {
+    if let Err(error) = fairlead_dns::run_measured(Some(cluster), settings, metrics, stop).await {
         tracing::warn!("nobody answers for the cluster's names on this machine: {error}");
     }
 }
@@ -213,14 +221,13 @@ async fn announce(cluster: &Cluster, node: &Node) -> Result<(), Error> {
             "ports": [port("dns", "UDP"), port("dns-tcp", "TCP")],
         },
     });
-    match cluster.create(&kinds::SERVICE, &service).await {
-        Err(Error::AlreadyExists(_)) => {
-            let there = cluster.get(&kinds::SERVICE, "kube-system", "kube-dns").await?;
-            tell_difference(&there, &addresses);
-            Ok(())
-        }
-        other => other.map(drop),
+    // A look before: that its addresses are taken, by itself, is said before that it exists.
+    match cluster.get(&kinds::SERVICE, "kube-system", "kube-dns").await {
+        Ok(there) => tell_difference(&there, &addresses),
+        Err(Error::NotFound(_)) => drop(cluster.create(&kinds::SERVICE, &service).await?),
+        Err(error) => return Err(error),
     }
+    Ok(())
 }
 
 fn tell_difference(there: &Value, addresses: &[String]) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use fairlead_cluster::Cluster;
-use fairlead_proxy::{Mode, Pages};
+use fairlead_proxy::{Mode, Pages, View};
 use fairlead_server::Server;
 use fairlead_server::auth::User;
 use tokio_util::sync::CancellationToken;
@@ -39,7 +39,7 @@ pub(crate) async fn run(proxy: Proxy) -> anyhow::Result<()> {
 }
 
 /// Serves the Services of the server of this process. A machine on which that cannot be is still good for the API.
-pub(super) async fn beside(server: &Server, config: &Config, stop: CancellationToken) {
+pub(super) async fn beside(server: &Server, config: &Config, view: &View, stop: CancellationToken) {
     let Some(mut settings) = config.proxy.clone() else { return };
     settings.topology_keys = config.gates.on("ServiceTopology");
     if settings.node_ips.is_empty() {
@@ -52,7 +52,7 @@ pub(super) async fn beside(server: &Server, config: &Config, stop: CancellationT
     };
     let local = server.local(user);
     let cluster = Cluster::new(local.clone(), Arc::new(local));
-    if let Err(error) = fairlead_proxy::run(cluster, settings, Pages::default(), stop).await {
+    if let Err(error) = fairlead_proxy::run_in_view(cluster, settings, Pages::default(), view, stop).await {
         tracing::warn!("addresses of Services do not answer on this machine: {error}");
     }
 }

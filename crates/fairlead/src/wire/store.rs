@@ -57,6 +57,8 @@ fn read(flag: &str, file: &Path) -> anyhow::Result<Vec<u8>> {
 pub(super) async fn backup(config: &Config, file: &Path) -> anyhow::Result<()> {
     embedded_only(config)?;
     anyhow::ensure!(!file.exists(), "{} is already there; a copy never overwrites a file", file.display());
+    let dir = &config.data_dir;
+    anyhow::ensure!(dir.exists(), "--data-dir: {} is not there, so there is nothing to copy", dir.display());
     match Embedded::open(&config.data_dir) {
         Ok(store) => store.backup(file).with_context(|| format!("backup to {}", file.display())),
         Err(fairlead_store::Error::Unusable(why)) => client::backup(&config.data_dir, file)

@@ -29,9 +29,10 @@ async fn program(data: &Path, arguments: &[&str]) -> Program {
     let config = config::load(*flags, config::Role::Server, &Environment::default()).expect("a configuration");
     let (stop, (tell, told)) = (CancellationToken::new(), oneshot::channel());
     let ready = move |started: &Started| {
-        let Started { url, kubeconfig, milliseconds, joinable } = started;
+        let Started { url, page, kubeconfig, milliseconds, joinable } = started;
         let _ = tell.send(Started {
             url: url.clone(),
+            page: page.clone(),
             kubeconfig: kubeconfig.clone(),
             milliseconds: *milliseconds,
             joinable: *joinable,

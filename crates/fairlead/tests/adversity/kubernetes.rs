@@ -1,6 +1,8 @@
 //! Can a real kube-apiserver work on the same etcd beside us? Each must see what the other makes, and neither may give away
 //! what the other has given.
 
+mod metallb;
+
 use std::fs::{self, File};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
@@ -107,6 +109,9 @@ struct KubeApiserver {
     child: Child,
     client: Client,
     home: TempDir,
+    address: SocketAddr,
+    /// The file with the certificate its own can be checked with.
+    authority: String,
 }
 
 impl KubeApiserver {
@@ -122,6 +127,8 @@ impl KubeApiserver {
             .args(FLAGS)
             .args(["--etcd-servers", &etcd.url()])
             .args(["--bind-address", "127.0.0.1", "--secure-port", &port.to_string()])
+            // Where it would be found if it told anybody; without this it looks for a default route.
+            .args(["--advertise-address", "192.0.2.1"])
             .args(["--cert-dir", &file("certificates")])
             .args(["--tls-cert-file", &pki("server.crt"), "--tls-private-key-file", &pki("server.key")])
             .args(["--token-auth-file", &file("tokens.csv"), "--authorization-mode", "AlwaysAllow"])
@@ -134,11 +141,27 @@ impl KubeApiserver {
             .stderr(File::create(home.path().join("log")).expect("a log"))
             .spawn()
             .expect("kube-apiserver is there");
-        let authority = fs::read(ours.data_dir().join("pki/ca.crt")).expect("the server has made its authority");
-        let client = Client::new(SocketAddr::from(([127, 0, 0, 1], port)), &authority, ADMIN_TOKEN);
-        let mut server = KubeApiserver { child, client, home };
+        let (address, authority) = (SocketAddr::from(([127, 0, 0, 1], port)), pki("ca.crt"));
+        let client =
+            Client::new(address, &fs::read(&authority).expect("the server has made its authority"), ADMIN_TOKEN);
+        let mut server = KubeApiserver { child, client, home, address, authority };
         server.wait();
         server
+    }
+
+    /// A file with which to be its administrator.
+    fn kubeconfig(&self) -> String {
+        let file = self.home.path().join("kubeconfig");
+        let text = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "it",
+            "clusters": [{"name": "it", "cluster": {
+                "server": format!("https://{}", self.address), "certificate-authority": self.authority,
+            }}],
+            "users": [{"name": "admin", "user": {"token": ADMIN_TOKEN}}],
+            "contexts": [{"name": "it", "context": {"cluster": "it", "user": "admin"}}],
+        });
+        fs::write(&file, text.to_string()).expect("a kubeconfig");
+        file.display().to_string()
     }
 
     fn wait(&mut self) {

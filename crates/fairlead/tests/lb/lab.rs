@@ -67,7 +67,7 @@ pub(crate) fn lab(test: &str, flags: &[&str]) -> Option<Lab> {
 }
 
 /// A link between the machine and others.
-fn wire(machine: &Namespace, name: &str, others: &Namespace, near: [&str; 2], far: &[&str]) {
+pub(crate) fn wire(machine: &Namespace, name: &str, others: &Namespace, near: [&str; 2], far: &[&str]) {
     machine.run(|| Links::open().unwrap().add_veth(name, "eth0", Some(others.as_fd()))).unwrap().unwrap();
     tool(machine, &format!("ip link set {name} up"));
     tool(others, "ip link set eth0 up");
@@ -91,7 +91,7 @@ pub(crate) fn tool(namespace: &Namespace, words: &str) -> String {
 }
 
 /// A backend: over TCP it says its address, who asks, and the first line it hears; over UDP the same.
-fn serve(namespace: &Namespace, ip: IpAddr) {
+pub(crate) fn serve(namespace: &Namespace, ip: IpAddr) {
     let (tcp, udp) =
         namespace.run(|| (TcpListener::bind((ip, 8080)).unwrap(), UdpSocket::bind((ip, 8080)).unwrap())).unwrap();
     std::thread::spawn(move || {

@@ -63,3 +63,35 @@ fn addresses_stay_across_restarts_and_crashes() {
     lab.answers("192.0.2.3:80", "10.50.0.11 hears");
     lab.answers("192.0.2.4:80", "say PROXY TCP4");
 }
+
+#[test]
+fn a_bad_value_changes_nothing_across_a_restart() {
+    let test = "a_bad_value_changes_nothing_across_a_restart";
+    let Some(mut lab) = lab(test, &["--pool", "192.0.2.0/28"]) else { return };
+    let port = |name: &str, port: u16, protocol: &str| {
+        let target = 8080;
+        json!({"name": name, "port": port, "protocol": protocol, "targetPort": target})
+    };
+    let mut web = annotated(PROXY, "*");
+    web["spec"] = json!({"ports": [port("a", 80, "TCP")]});
+    lab.create("web", &web);
+    lab.back("web", "a", &BACKENDS[..1]);
+    lab.answers("192.0.2.1:80", "say PROXY TCP4");
+    lab.change("web", &annotated(PROXY, "80"));
+    lab.told("web", "SyncLoadBalancerFailed", PROXY);
+    lab.answers("192.0.2.1:80", "say PROXY TCP4");
+    lab.kill();
+    lab.start();
+    lab.answers("192.0.2.1:80", "say PROXY TCP4");
+    // What cannot be carried says so where it would be.
+    lab.change("web", &annotated(PROXY, "*"));
+    lab.change("web", &json!({"spec": {"ports": [port("a", 80, "TCP"), port("b", 53, "UDP")]}}));
+    lab.wait("the status says so", || {
+        let service = lab.service("web");
+        let ports = &service["status"]["loadBalancer"]["ingress"][0]["ports"];
+        ports[1]["error"] == "fairlead.dev/ProtocolNotServed" && ports[0]["error"].is_null()
+    });
+    lab.kill();
+    lab.start();
+    lab.answers("192.0.2.1:80", "say PROXY TCP4");
+}

@@ -10,9 +10,21 @@ use fairlead_kernel::netns::Namespace;
 use fairlead_testkit::need;
 use serde_json::{Value, json};
 
-use crate::lab::{BACKENDS, Lab, annotated, lab, tool};
+use crate::lab::{BACKENDS, CLIENT, Lab, annotated, lab, serve, tool, wire};
 
 const CERTIFICATE: &str = "service.beta.kubernetes.io/aws-load-balancer-ssl-cert";
+
+/// Others may reach the API over the LAN.
+const FLAGS: [&str; 8] = [
+    "--pool",
+    "192.0.2.0/28",
+    "--bind-address",
+    "0.0.0.0",
+    "--advertise-address",
+    "192.0.2.100",
+    "--tls-san",
+    "192.0.2.100",
+];
 
 /// A second machine on the LAN of a lab: the client's end of the first becomes a bridge.
 fn second(lab: &Lab) -> Namespace {
@@ -104,17 +116,7 @@ fn machines_share_addresses_and_take_over_from_each_other() {
     if !["curl", "openssl"].iter().all(|what| need::need(test, what)) {
         return;
     }
-    let flags = [
-        "--pool",
-        "192.0.2.0/28",
-        "--bind-address",
-        "0.0.0.0",
-        "--advertise-address",
-        "192.0.2.100",
-        "--tls-san",
-        "192.0.2.100",
-    ];
-    let Some(lab) = lab(test, &flags) else { return };
+    let Some(lab) = lab(test, &FLAGS) else { return };
     let machine = second(&lab);
     let there = join(&lab, &machine);
     certificate(&lab, "web-tls");
@@ -138,4 +140,65 @@ fn machines_share_addresses_and_take_over_from_each_other() {
     for ip in &addresses {
         lab.wait("it answers for all of them", || behind(&lab, ip).contains("10.50.0.11 hears"));
     }
+}
+
+/// A backend behind the second machine.
+const FAR: &str = "10.51.0.11";
+
+/// Has a Service lead to these backends on these machines, and no others.
+fn lead(lab: &Lab, endpoints: &[(&str, &str)]) {
+    let slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
+    let endpoint =
+        |(ip, node): &(&str, &str)| json!({"addresses": [ip], "nodeName": node, "conditions": {"ready": true}});
+    let slice = json!({
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+        "metadata": {"name": "web-1", "labels": {"kubernetes.io/service-name": "web"}},
+        "endpoints": endpoints.iter().map(endpoint).collect::<Vec<_>>(),
+        "ports": [{"name": "", "port": 8080, "protocol": "TCP"}],
+    });
+    let found = lab.api("GET", slices, &Value::Null);
+    match found["items"].as_array().is_some_and(|all| all.iter().any(|one| one["metadata"]["name"] == "web-1")) {
+        true => lab.api("PUT", &format!("{slices}/web-1"), &slice),
+        false => lab.api("POST", slices, &slice),
+    };
+}
+
+#[test]
+fn a_local_address_is_where_its_endpoints_are_and_they_see_the_client() {
+    let test = "a_local_address_is_where_its_endpoints_are_and_they_see_the_client";
+    let Some(lab) = lab(test, &FLAGS) else { return };
+    let machine = second(&lab);
+    let far = Namespace::unnamed().unwrap();
+    tool(&far, "ip link set lo up");
+    wire(&machine, "back", &far, ["10.51.0.1/24", "fd51::1/64"], &["10.51.0.11/24"]);
+    tool(&far, "ip route add default via 10.51.0.1");
+    machine.run(|| fs::write("/proc/sys/net/ipv4/ip_forward", "1")).unwrap().unwrap();
+    serve(&far, FAR.parse().unwrap());
+    let _there = join(&lab, &machine);
+    lab.create("web", &json!({"spec": {"externalTrafficPolicy": "Local", "loadBalancerIP": "192.0.2.1"}}));
+    lab.becomes("web", "192.0.2.1/VIP");
+    let check = |endpoints: &[(&str, &str)], expected: &[&str]| {
+        lead(&lab, endpoints);
+        let said = || {
+            let there = fs::read_to_string(lab.path("log-there")).unwrap_or_default();
+            format!("{endpoints:?}: {}{there}", lab.fairlead(&["lb", "describe", "web"]))
+        };
+        lab.wait_or(said, || {
+            let now = announcers(&lab);
+            now.len() == expected.len().min(1) && now.iter().all(|node| expected.contains(&node.as_str()))
+        });
+        for (ip, node) in endpoints.iter().filter(|(_, node)| announcers(&lab).contains(*node)) {
+            lab.wait_or(said, || {
+                lab.ask("192.0.2.1:80").is_some_and(|all| all.contains(&format!("{ip} hears {CLIENT}")))
+            });
+            println!("{ip} on {node} sees the client");
+        }
+    };
+    let (near, away) = ((BACKENDS[0], "here"), (FAR, "there"));
+    check(&[near], &["here"]);
+    check(&[away], &["there"]);
+    check(&[near, away], &["here", "there"]);
+    check(&[near], &["here"]);
+    check(&[], &[]);
+    lab.wait("nobody answers", || lab.ask("192.0.2.1:80").is_none());
 }

@@ -112,3 +112,23 @@ fn a_pod_with_an_image_waits_and_says_why() {
     machine.wait("it says why", || state().starts_with("Pending ") && state().contains("host"));
     machine.wait("an Event says so", || machine.kubectl(&["get", "events"]).fine().contains("nginx"));
 }
+
+#[test]
+fn a_machine_with_both_families_reports_again_after_a_restart() {
+    let Some(mut machine) = machine("a_machine_with_both_families_reports_again_after_a_restart", &[]) else { return };
+    machine.shell("ip address add 2001:db8::2/64 dev way nodad").fine();
+    machine.restart();
+    machine.wait("both addresses are told", || status(&machine, "addresses[*].address").contains("2001:db8::2"));
+    let heartbeat = |machine: &Machine| status(machine, "conditions[?(@.type==\"Ready\")].lastHeartbeatTime");
+    let before = heartbeat(&machine);
+    // It is told in whole seconds.
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    machine.restart();
+    machine.wait("the Node is reported again", || !["", &*before].contains(&&*heartbeat(&machine)));
+    assert!(!machine.log().contains("cannot be made"), "{}", machine.log());
+}
+
+/// A part of the Node's status.
+fn status(machine: &Machine, path: &str) -> String {
+    machine.kubectl(&["get", "node", "here", "-o", &format!("jsonpath={{.status.{path}}}")]).out
+}

@@ -19,6 +19,8 @@ fn what_every_cluster_needs_runs_and_one_process_acts_unless_told_otherwise() {
     assert_eq!(control.options.choice, Choice::parse("*").expect("a star"));
     assert_eq!(control.lease, Some(("kube-system".to_owned(), "fairlead-control".to_owned())));
     assert_eq!(control.kubeconfig, None);
+    assert_eq!(control.metrics, Some(([127, 0, 0, 1], 10252).into()));
+    assert_eq!(resolve(&["--metrics-bind-address="]).expect("none").metrics, None);
     let control =
         resolve(&["--leader-elect=false", "--kubeconfig", "f", "--controllers", "-endpoint,*"]).expect("good");
     assert_eq!((control.lease, control.kubeconfig), (None, Some(PathBuf::from("f"))));
@@ -35,6 +37,7 @@ fn a_mistake_names_the_flag() {
     };
     check(&["--controllers="], "\"\" for \"--controllers\" flag: it leaves nothing to run");
     check(&["--controllers=x"], "\"x\" for \"--controllers\" flag: there is no controller \"x\"");
+    check(&["--metrics-bind-address=10252"], "\"10252\" for \"--metrics-bind-address\" flag: invalid socket address");
     check(&["--leader-elect=maybe"], "\"maybe\" for \"--leader-elect\" flag: want true or false");
     check(
         &["--max-endpoints-per-slice=0"],

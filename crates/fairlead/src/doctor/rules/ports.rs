@@ -1,0 +1,71 @@
+//! Are the ports free that Fairlead and Services want?
+
+use std::net::{IpAddr, SocketAddr};
+
+use super::super::facts::{Facts, Listener, NodePort};
+use super::super::{Check, State};
+
+const AREA: &str = "Ports";
+
+/// Ports of our own on 127.0.0.1, what for, and how to use another.
+const OWN: &[(u16, &str, &str)] = &[
+    (6443, "the API", "--secure-port"),
+    (10256, "the proxy's health", "--healthz-bind-address"),
+    (10249, "the proxy's metrics", "--metrics-bind-address"),
+    (10253, "how load balancers do", "--balancer-bind-address"),
+];
+const DNS: u16 = 53;
+
+pub(super) fn check(facts: &Facts) -> Vec<Check> {
+    let mut checks: Vec<Check> = OWN.iter().filter_map(|own| taken(facts, own)).collect();
+    checks.extend(dns(facts));
+    checks.extend(node_ports(facts));
+    if checks.is_empty() {
+        checks.push(Check::ok(AREA, "those Fairlead wants are free, or its own"));
+    }
+    checks
+}
+
+fn taken(facts: &Facts, (port, what, flag): &(u16, &str, &str)) -> Option<Check> {
+    let here = |one: &&Listener| one.protocol == "TCP" && one.address.port() == *port && takes_loopback(one.address);
+    let other = facts.listeners.iter().find(here).filter(|one| !one.is_ours())?;
+    let finding = format!("port {port}, for {what}, is taken by {}", other.who());
+    Some(Check::of(AREA, State::Bad, finding, &[&format!("stop it, or use another port: {flag}")]))
+}
+
+fn takes_loopback(address: SocketAddr) -> bool {
+    address.ip().is_unspecified() || address.ip().is_loopback()
+}
+
+/// Who listens at every address leaves none for the cluster's DNS.
+fn dns(facts: &Facts) -> Option<Check> {
+    let everywhere = |one: &&Listener| one.address.port() == DNS && one.address.ip().is_unspecified();
+    let other = facts.listeners.iter().find(everywhere).filter(|one| !one.is_ours())?;
+    let finding = format!("port 53 is taken at every address by {}: the cluster's DNS has no place", other.who());
+    let remedy = "let it listen at some addresses only (`bind-interfaces` of dnsmasq, `listen-on` of BIND)";
+    Some(Check::of(AREA, State::Bad, finding, &[remedy]))
+}
+
+/// A node port leads to a Service although a process listens there: that process is not reached any more.
+fn node_ports(facts: &Facts) -> Vec<Check> {
+    let Some(ports) = &facts.node_ports else { return Vec::new() };
+    let taken = |port: &NodePort| {
+        let same = |one: &&Listener| one.protocol == port.protocol && one.address.port() == port.port;
+        let outside = |one: &&Listener| !one.address.ip().is_loopback();
+        let other = facts.listeners.iter().filter(same).filter(outside).find(|one| !one.is_ours())?;
+        let finding = format!(
+            "node port {}/{} of Service {} is also where {} listens ({}), which clients do not reach any more",
+            port.port,
+            port.protocol,
+            port.service,
+            other.who(),
+            shown(other.address.ip())
+        );
+        Some(Check::of(AREA, State::Bad, finding, &["stop it, or give the Service another node port"]))
+    };
+    ports.iter().filter_map(taken).collect()
+}
+
+fn shown(ip: IpAddr) -> String {
+    if ip.is_unspecified() { "at every address".to_owned() } else { format!("at {ip}") }
+}

@@ -1,0 +1,127 @@
+// Two views of time: Events as the cluster tells them, and the history of every change.
+
+import { path, poll } from './api.js';
+import { h, part, put, say } from './dom.js';
+import { clock, count } from './format.js';
+import { keep } from './router.js';
+import { eventOf, events, timeline } from './timeline.js';
+
+const EVERY = 5000;
+/** Events asked for at once, and shown. */
+const ASKED = 2000;
+const SHOWN = 200;
+
+export function eventList({ query }) {
+  const search = h('input', {
+    type: 'search',
+    value: query.get('q') ?? '',
+    placeholder: 'reason, object, words',
+    'aria-label': 'Search Events',
+  });
+  const warnings = h('input', { type: 'checkbox', id: 'warnings' });
+  warnings.checked = query.has('warnings');
+  const body = h('div', {});
+  const note = h('p', { class: 'found', role: 'status' });
+  const show = part(body, events);
+  let all = [];
+
+  function draw() {
+    const words = search.value.toLowerCase().split(/\s+/);
+    const fits = (one) =>
+      (!warnings.checked || one.type === 'Warning') &&
+      words.every((word) => `${one.namespace} ${one.about} ${one.reason} ${one.message}`.toLowerCase().includes(word));
+    const chosen = all.filter(fits);
+    say(note, chosen.length > SHOWN ? `the newest ${SHOWN} of ${count(chosen.length)}` : `${count(chosen.length)}`);
+    show(chosen.slice(0, SHOWN));
+    keep(['events'], { q: search.value, warnings: warnings.checked ? '1' : '' });
+  }
+
+  search.addEventListener('input', draw);
+  warnings.addEventListener('change', draw);
+  const asking = poll(
+    `/api/v1/events?limit=${ASKED}`,
+    EVERY,
+    (answer) => {
+      all = answer.items.map(eventOf).sort((a, b) => Date.parse(b.last) - Date.parse(a.last));
+      draw();
+    },
+    (error) => put(body, h('p', { class: 'note' }, error.message)),
+  );
+  const node = h(
+    'section',
+    { class: 'page', 'aria-labelledby': 'title' },
+    h('h1', { id: 'title' }, 'Events'),
+    h(
+      'div',
+      { class: 'filter' },
+      h('div', { class: 'field search' }, search, h('kbd', { 'aria-hidden': 'true' }, '/')),
+      h('label', { class: 'check', for: 'warnings' }, warnings, 'warnings only'),
+      note,
+    ),
+    body,
+  );
+  return { node, title: 'Events', keys: { '/': () => search.focus() }, stop: asking.stop };
+}
+
+const SPANS = [
+  ['10m', 'ten minutes'],
+  ['1h', 'an hour'],
+  ['24h', 'a day'],
+  ['', 'all that is kept'],
+];
+
+export function history({ query }) {
+  const subject = h('input', {
+    type: 'search',
+    value: query.get('subject') ?? '',
+    placeholder: 'svc/NAMESPACE/NAME, or everything',
+    'aria-label': 'Of what',
+    spellcheck: 'false',
+  });
+  const since = h(
+    'select',
+    { 'aria-label': 'Since' },
+    SPANS.map(([value, text]) => h('option', { value }, text)),
+  );
+  since.value = query.get('since') ?? '';
+  const body = h('div', {});
+  const note = h('p', { class: 'found', role: 'status' });
+  const show = part(body, (items) => timeline(items, true));
+  let asking = start();
+
+  function start() {
+    const question = { subject: subject.value.trim(), since: since.value };
+    return poll(
+      path('/fairlead/v1/history', { ...question, limit: 200 }),
+      EVERY,
+      (answer) => {
+        say(note, `${count(answer.kept.revisions)} revisions are kept, since ${clock(answer.kept.from)}`);
+        show(answer.items);
+      },
+      (error) => put(body, h('p', { class: 'note' }, error.message)),
+    );
+  }
+
+  function again(event) {
+    event?.preventDefault();
+    asking.stop();
+    keep(['history'], { subject: subject.value.trim(), since: since.value });
+    asking = start();
+  }
+
+  since.addEventListener('change', again);
+  const node = h(
+    'section',
+    { class: 'page', 'aria-labelledby': 'title' },
+    h('h1', { id: 'title' }, 'History'),
+    h(
+      'form',
+      { class: 'filter', onsubmit: again },
+      h('div', { class: 'field search' }, subject, h('kbd', { 'aria-hidden': 'true' }, '/')),
+      since,
+      note,
+    ),
+    body,
+  );
+  return { node, title: 'History', keys: { '/': () => subject.focus() }, stop: () => asking.stop() };
+}
