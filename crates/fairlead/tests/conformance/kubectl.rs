@@ -14,7 +14,12 @@ fn kubectl_prints_what_was_recorded_but_for_what_is_declined() {
     let Some((kubectl, transcripts)) = wanted(test) else { return };
     let server = server_with(&["--controllers=*"]);
     let (_, printed) = play("kubectl/run.py", &kubectl, &server, &["-v"], &transcripts);
-    let (passed, failed) = outcome(&printed);
+    let (mut passed, mut failed) = outcome(&printed);
+    for file in racing(&failed) {
+        println!("once more, because a command there races with what it started itself: {file}");
+        let (_, again) = play("kubectl/run.py", &kubectl, &server, &["-v"], &transcripts.join(format!("{file}.kt")));
+        replace(&mut passed, &mut failed, &file, outcome(&again));
+    }
     let wrong = mismatches(&declined("kubectl transcripts"), &passed, &failed);
     println!("kubectl 1.{}: {}", kubectl.minor, printed.lines().last().unwrap_or_default());
     assert!(!passed.is_empty() && wrong.is_empty(), "{}\n\n{printed}\n{}", wrong.join("\n"), server.log());
@@ -52,4 +57,27 @@ fn outcome(printed: &str) -> (BTreeSet<String>, BTreeSet<String>) {
     let failed = with("FAIL ");
     let passed = with("ok   ").difference(&failed).cloned().collect();
     (passed, failed)
+}
+
+/// Files in which nothing has failed but commands that start a process beside themselves and read what it writes at once: on a busy
+/// machine the recorded line can be quicker than what it started, whatever the server does.
+fn racing(failed: &BTreeSet<String>) -> BTreeSet<String> {
+    let parts = || failed.iter().filter_map(|line| line.split_once(": "));
+    let files: BTreeSet<String> = parts().map(|(file, _)| file.to_owned()).collect();
+    let races = |file: &String| parts().filter(|(of, _)| of == file).all(|(_, command)| command.contains(" & "));
+    files.into_iter().filter(races).collect()
+}
+
+/// What a second look at a file says instead of the first.
+fn replace(
+    passed: &mut BTreeSet<String>,
+    failed: &mut BTreeSet<String>,
+    file: &str,
+    (now_passed, now_failed): (BTreeSet<String>, BTreeSet<String>),
+) {
+    let elsewhere = |line: &String| !line.starts_with(&format!("{file}: "));
+    passed.retain(elsewhere);
+    failed.retain(elsewhere);
+    passed.extend(now_passed);
+    failed.extend(now_failed);
 }
