@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use fairlead_testkit::https::connection::Connection;
 use fairlead_testkit::{Server, full};
 
-use super::lab::{CLIENTS, ENDPOINTS, FAIRLEAD, LIMIT, WEB, connect, lab, name, objects, slice};
+use super::lab::{CLIENTS, ENDPOINTS, FAIRLEAD, LIMIT, Lab, WEB, connect, lab, name, objects, slice};
 
 /// Threads that connect all the time.
 const THREADS: usize = 64;
@@ -18,10 +18,10 @@ const ROUND: usize = 100;
 
 /// What clients saw.
 #[derive(Default)]
-struct Seen {
-    connections: AtomicUsize,
-    failed: AtomicUsize,
-    over: AtomicBool,
+pub(super) struct Seen {
+    pub(super) connections: AtomicUsize,
+    pub(super) failed: AtomicUsize,
+    pub(super) over: AtomicBool,
 }
 
 /// How a mode is tried.
@@ -65,12 +65,7 @@ fn no_connection_fails_while_endpoints_change_in_mode_userspace() {
 
 fn check(test: &str, trial: &Trial) {
     let Some(lab) = lab(test) else { return };
-    // Inside, so that the proxy reaches it over loopback.
-    let flags =
-        ["--store", "memory", "--authorization-mode", "AlwaysAllow", "--service-cluster-ip-range", "10.96.0.0/16"];
-    let server = lab.node.run(|| Server::start(FAIRLEAD, &flags)).unwrap();
-    let mut api = lab.node.run(|| server.client().connect(LIMIT)).unwrap().unwrap();
-    create(&mut api);
+    let (server, mut api) = serve(&lab);
     let kubeconfig = server.kubeconfig().display().to_string();
     let running = lab.spawn(trial.mode, &[&["--kubeconfig", &kubeconfig], trial.flags].concat());
     running.wait("the Service answers", || lab.who(WEB, CLIENTS[0]).is_ok());
@@ -113,7 +108,7 @@ fn report(trial: &Trial, took: Duration, seen: &Seen, syncs: usize, log: &str) {
 
 /// Connects again and again; an endpoint must say its name.
 #[allow(clippy::print_stdout, reason = "the first failures help to find the mistake")]
-fn ask(client: u8, seen: &Seen) {
+pub(super) fn ask(client: u8, seen: &Seen) {
     while !seen.over.load(Ordering::Relaxed) {
         let answer = connect(WEB, client).and_then(|mut stream| name(&mut stream));
         seen.connections.fetch_add(1, Ordering::Relaxed);
@@ -129,6 +124,16 @@ fn ask(client: u8, seen: &Seen) {
 fn some(at: usize) -> Vec<u8> {
     let bits = (at * 37) % 255 + 1;
     ENDPOINTS.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1).map(|(_, endpoint)| *endpoint).collect()
+}
+
+/// An API server with the Node and the Service web, which has all endpoints: inside, so that a proxy reaches it over loopback.
+pub(super) fn serve(lab: &Lab) -> (Server, Connection) {
+    let flags =
+        ["--store", "memory", "--authorization-mode", "AlwaysAllow", "--service-cluster-ip-range", "10.96.0.0/16"];
+    let server = lab.node.run(|| Server::start(FAIRLEAD, &flags)).unwrap();
+    let mut api = lab.node.run(|| server.client().connect(LIMIT)).unwrap().unwrap();
+    create(&mut api);
+    (server, api)
 }
 
 fn create(api: &mut Connection) {

@@ -8,3 +8,4 @@ mod command;
 mod drift;
 mod lab;
 mod restart;
+mod take_over;
