@@ -57,7 +57,7 @@ enum Local {
 impl Chain {
     /// Whether questions are counted.
     pub(crate) fn is_counted(&self) -> bool {
-        self.plugins.prometheus.is_some()
+        self.plugins.counted || self.plugins.prometheus.is_some()
     }
 
     /// Whether addresses take turns.

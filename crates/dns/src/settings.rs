@@ -60,6 +60,8 @@ pub struct Plugins {
     pub ready: Option<Ready>,
     /// `prometheus`: where metrics are.
     pub prometheus: Option<Listen>,
+    /// Questions are counted for a page that this server does not serve itself.
+    pub counted: bool,
     /// `errors`.
     pub errors: Option<Errors>,
     /// `log`.
@@ -341,6 +343,7 @@ impl Settings {
             autopath: Some(Autopath { zones: vec![root.clone()], search: Search::Kubernetes }),
             cache: Some(Cache { zones: vec![root.clone()], ..Cache::default() }),
             kubernetes: Some(kubernetes),
+            counted: true,
             forward: if upstreams.is_empty() { Vec::new() } else { vec![forward] },
             ..Plugins::default()
         };

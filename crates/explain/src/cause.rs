@@ -54,6 +54,8 @@ causes! {
     ExternalNameLoops,
     /// It is an alias for a Service that does not exist.
     ExternalNameTargetMissing,
+    /// It is an alias for what HTTP or TLS is spoken to, whose servers know another name than clients say.
+    ExternalNameChangesHost,
     /// It has no ports.
     NoPorts,
     /// The client uses a port it does not have.
@@ -62,7 +64,7 @@ causes! {
     TargetPortUsed,
     /// The client uses the port of the Nodes at the cluster IP.
     NodePortUsed,
-    /// The client uses the Service's port, but a headless Service has only those of its Pods.
+    /// A headless Service has only the ports of its endpoints: nobody translates its own to them.
     HeadlessPortUsed,
     /// The port exists, but for another protocol.
     ProtocolDiffers,

@@ -20,6 +20,8 @@ pub struct Evidence {
     pub dns: Option<Dns>,
     /// What the plan of the client's Node does with the client's packet; one for each address and port that was tried.
     pub decisions: Vec<Decided>,
+    /// The same for addresses of the Service that this client does not use: whether they are the Service's at all.
+    pub others: Vec<Decided>,
     /// What the kernel of the client's Node holds for the Service.
     pub rules: Option<Rules>,
     /// The proxy of the client's Node.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use fairlead_api::source::Key;
-use fairlead_api::view::{EndpointSlice, Endpoints, Namespace, Node, Service, View};
+use fairlead_api::view::{EndpointSlice, Endpoints, Namespace, Node, Service, ServiceType, View};
 use fairlead_endpoints::Membership;
 
 use crate::Pod;
@@ -13,6 +13,8 @@ pub use event::Event;
 
 mod event;
 
+/// The domain of clusters when nothing else is said.
+const DOMAIN: &str = "cluster.local";
 /// The label with the Service a slice belongs to.
 pub(crate) const SERVICE_NAME: &str = "kubernetes.io/service-name";
 /// A Pod with new labels may be a near miss of Services that select nothing. So many of them are looked at again.
@@ -21,7 +23,11 @@ const NEAR: usize = 64;
 /// The objects of a cluster, or of the part of it that matters.
 #[derive(Debug, Clone, Default)]
 pub struct Objects {
+    /// The domain of the cluster, if it is not the usual one.
+    domain: Option<Box<str>>,
     services: BTreeMap<Key, Arc<Service>>,
+    /// Aliases by the Service they lead to, whether it exists or not.
+    aliases_of: BTreeMap<Key, BTreeSet<Key>>,
     pods: BTreeMap<Key, Arc<Pod>>,
     slices: BTreeMap<Key, Arc<EndpointSlice>>,
     /// Slices by the Service they name.
@@ -57,6 +63,16 @@ pub enum Change {
 }
 
 impl Objects {
+    /// Says which domain the cluster has; without, it is `cluster.local`.
+    pub fn set_domain(&mut self, domain: &str) {
+        self.domain = Some(domain.trim_end_matches('.').into());
+    }
+
+    /// The domain of the cluster.
+    pub fn domain(&self) -> &str {
+        self.domain.as_deref().unwrap_or(DOMAIN)
+    }
+
     /// Takes changes in. Returns the Services about which [`crate::check`] may now say something else.
     pub fn apply(&mut self, changes: impl IntoIterator<Item = Change>) -> BTreeSet<Key> {
         let mut concerned = BTreeSet::new();
@@ -64,7 +80,7 @@ impl Objects {
             match change {
                 Change::Service(key, service) => {
                     self.put_service(&key, service);
-                    concerned.insert(key);
+                    self.note_aliases(key, &mut concerned);
                 }
                 Change::Pod(key, pod) => self.put_pod(key, pod, &mut concerned),
                 Change::EndpointSlice(key, slice) => self.put_slice(key, slice, &mut concerned),
@@ -81,7 +97,24 @@ impl Objects {
         concerned
     }
 
+    /// A Service, and those that are other names of it.
+    fn note_aliases(&self, key: Key, concerned: &mut BTreeSet<Key>) {
+        let (mut open, mut all) = (vec![key], BTreeSet::new());
+        while let Some(key) = open.pop() {
+            if all.insert(key.clone()) {
+                open.extend(self.aliases_of.get(&key).into_iter().flatten().cloned());
+            }
+        }
+        concerned.append(&mut all);
+    }
+
     fn put_service(&mut self, key: &Key, service: Option<Arc<Service>>) {
+        if let Some(before) = self.services.get(key).and_then(|service| target(service)) {
+            remove(&mut self.aliases_of, &before, key);
+        }
+        if let Some(now) = service.as_deref().and_then(target) {
+            self.aliases_of.entry(now).or_default().insert(key.clone());
+        }
         match &service {
             Some(service) => {
                 let pods = in_namespace(&self.pods, &key.namespace).map(|(_, pod)| &*pod.view);
@@ -226,10 +259,11 @@ impl Objects {
         self.namespaces.values()
     }
 
-    /// The newest warning about an object.
-    pub fn warning(&self, kind: &str, key: &Key) -> Option<&Event> {
+    /// The newest warning about an object, of those that are wanted.
+    pub fn warning(&self, kind: &str, key: &Key, wanted: impl Fn(&Event) -> bool) -> Option<&Event> {
         let events = self.events_of.get(&(kind.to_owned(), key.clone())).into_iter().flatten();
         let warnings = events.filter_map(|key| self.events.get(key)).filter(|event| event.kind == "Warning");
+        let warnings = warnings.filter(|event| wanted(event));
         warnings.max_by_key(|event| event.at()).map(|event| &**event)
     }
 }
@@ -238,6 +272,20 @@ impl Objects {
 pub(crate) fn owner(slice: &EndpointSlice) -> Option<Key> {
     let name = slice.metadata.labels.get(SERVICE_NAME).filter(|name| !name.is_empty())?;
     Some(Key::new(&*slice.metadata.namespace, &**name))
+}
+
+/// The Service an alias is another name of, whatever the cluster's domain is.
+fn target(service: &Service) -> Option<Key> {
+    let alias = service.spec.kind == ServiceType::ExternalName;
+    let (key, _) = named(&service.spec.external_name).filter(|_| alias)?;
+    Some(key)
+}
+
+/// What a name such as `web.shop.svc.cluster.local` stands for in the cluster whose domain is behind `svc`.
+pub(crate) fn named(name: &str) -> Option<(Key, &str)> {
+    let mut labels = name.trim_end_matches('.').splitn(4, '.');
+    let (service, namespace, kind, domain) = (labels.next()?, labels.next()?, labels.next()?, labels.next()?);
+    (kind == "svc").then(|| (Key::new(namespace, service), domain))
 }
 
 fn put<K: Ord, T>(map: &mut BTreeMap<K, Arc<T>>, key: K, value: Option<Arc<T>>) {

@@ -75,6 +75,18 @@ impl<'a> Case<'a> {
         Some(case)
     }
 
+    /// The domain of the cluster: as the client's resolver has it, or as it is said.
+    fn domain(&self) -> &'a str {
+        let mut search = self.evidence.resolver.iter().flat_map(|resolver| &resolver.search);
+        let seen = search.find_map(|entry| entry.strip_prefix("svc."));
+        seen.map_or(self.objects.domain(), |domain| domain.trim_end_matches('.'))
+    }
+
+    /// The whole name of a Service of the cluster.
+    fn whole_name(&self, service: &Key) -> String {
+        format!("{}.{}.svc.{}", service.name, service.namespace, self.domain())
+    }
+
     /// Whether it is only another name.
     fn is_alias(&self) -> bool {
         self.service.spec.kind == ServiceType::ExternalName

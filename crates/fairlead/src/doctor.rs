@@ -11,6 +11,7 @@ use serde_json::json;
 
 use crate::config::Environment;
 use crate::form::Form;
+use crate::paint::Paint;
 use facts::Facts;
 
 mod facts;
@@ -88,7 +89,7 @@ pub(crate) async fn run(flags: DoctorFlags) -> i32 {
         Ok(State::Bad) => 1,
         Ok(_) => 0,
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "fairlead: {error:#}");
+            crate::complain(&error);
             2
         }
     }
@@ -101,7 +102,7 @@ async fn answer(flags: DoctorFlags) -> anyhow::Result<State> {
     let facts = Facts { node_ports, ..look::machine(environment.root, &data_dir)? };
     let checks = rules::check(&facts);
     let text = match flags.output {
-        Form::Text => show::text(&checks),
+        Form::Text => show::text(&checks, Paint::stdout()),
         Form::Json => format!("{:#}\n", json!({"checks": checks, "worst": worst(&checks)})),
     };
     std::io::stdout().write_all(text.as_bytes()).context("writing the answer")?;

@@ -24,6 +24,7 @@ mod gather;
 mod here;
 pub(crate) mod names;
 mod packet;
+mod parts;
 pub(crate) mod read;
 mod show;
 
@@ -135,7 +136,7 @@ pub(crate) async fn run(flags: &ExplainFlags) -> i32 {
         Ok(Verdict::Broken) => 1,
         Ok(Verdict::Unknown) => 2,
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "fairlead: {error:#}");
+            crate::complain(&error);
             2
         }
     }

@@ -55,7 +55,7 @@ fn complain(error: &anyhow::Error) {
     let paint = paint::Paint::stderr();
     let name = paint.tone(paint::Tone::Bad, "fairlead:");
     // Who does not read it cannot be told.
-    let _ = writeln!(std::io::stderr(), "{name} {error:#}");
+    let _ = writeln!(std::io::stderr(), "{name} {}", objects::table::harmless(&format!("{error:#}")));
     if let Some(advice) = door::advice(error) {
         let _ = writeln!(std::io::stderr(), "  help: {advice}");
     }

@@ -25,7 +25,7 @@ mod kinds;
 mod manifest;
 mod print;
 mod progress;
-mod table;
+pub(crate) mod table;
 pub(crate) mod watch;
 pub(crate) mod yaml;
 

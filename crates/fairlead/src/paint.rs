@@ -28,6 +28,13 @@ pub(crate) enum Tone {
 }
 
 impl Paint {
+    /// As where somebody looks and wants colours.
+    #[cfg(test)]
+    pub(crate) const ALWAYS: Paint = Paint { terminal: true, colours: true };
+    /// As where nobody looks.
+    #[cfg(test)]
+    pub(crate) const NEVER: Paint = Paint { terminal: false, colours: false };
+
     /// For what is printed.
     pub(crate) fn stdout() -> Paint {
         Paint::of(std::io::stdout().is_terminal())

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::config::{METRICS, PAGE};
 use crate::form::Form;
+use crate::paint::Paint;
 use crate::{door, explain};
 use look::{Leader, NodeState, Part, Tally};
 
@@ -61,7 +62,7 @@ pub(crate) async fn run(flags: &StatusFlags) -> i32 {
     match answer(flags).await {
         Ok(well) => i32::from(!well),
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "fairlead: {error:#}");
+            crate::complain(&error);
             2
         }
     }
@@ -71,7 +72,7 @@ async fn answer(flags: &StatusFlags) -> anyhow::Result<bool> {
     let cluster = door::open(flags.kubeconfig.as_deref()).await?.managed_by("fairlead-status");
     let status = gather(&cluster, flags).await?;
     let text = match flags.output {
-        Form::Text => show::text(&status),
+        Form::Text => show::text(&status, Paint::stdout()),
         Form::Json => format!("{:#}\n", serde_json::to_value(&status)?),
     };
     std::io::stdout().write_all(text.as_bytes()).context("writing the answer")?;

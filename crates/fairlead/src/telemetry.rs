@@ -38,7 +38,7 @@ pub(crate) struct Follower {
 pub(crate) fn follow(endpoint: Endpoint) -> Follower {
     let (spans, waiting) = sync_channel(WAITING);
     let dropped = Arc::new(AtomicU64::new(0));
-    let passages = Passages::new(&endpoint.cluster);
+    let passages = Passages::new(&endpoint.cluster, fastrand::u64(..));
     export::start(endpoint, waiting, dropped.clone());
     Follower { passages, spans, dropped }
 }

@@ -11,6 +11,7 @@ use fairlead_cluster::Cluster;
 use http::Method;
 
 use crate::config::METRICS;
+use crate::paint::Paint;
 use crate::{door, page};
 use rates::{Rates, Sample};
 
@@ -70,7 +71,7 @@ pub(crate) async fn run(flags: &TopFlags) -> anyhow::Result<()> {
     loop {
         tokio::time::sleep(Duration::from_secs(flags.interval)).await;
         let now = source.sample().await?;
-        let table = Rates::between(&before, &now).table(flags);
+        let table = Rates::between(&before, &now).table(flags, Paint::stdout());
         let clear = if again { CLEAR } else { "" };
         let mut out = std::io::stdout();
         write!(out, "{clear}{table}").and_then(|()| out.flush()).context("writing the table")?;

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use fairlead_api::Failure;
 use fairlead_api::source::Key;
+use fairlead_api::{Failure, Kind, kinds};
 use fairlead_cluster::Cluster;
 use fairlead_proxy::{Mode, Settings};
 use fairlead_server::Server;
@@ -14,7 +14,7 @@ use fairlead_server::pages::{Answer, Data, Pages, Question, nothing};
 use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde_json::{Value, json};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
@@ -31,6 +31,8 @@ mod measure;
 mod nodes;
 mod service;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod traffic;
 
 /// Questions for which much has to be read: so many at a time.
@@ -56,13 +58,13 @@ pub(crate) struct Ui {
     cluster: Cluster,
     here: Here,
     /// What this machine is in the cluster, if it is a Node.
-    node: Option<explain::Here>,
+    node: Option<Arc<explain::Here>>,
     /// Where the load balancers of this machine say how they do, if there are any.
     balancers: Option<String>,
     dns: dns::Resolvers,
     board: Board,
     streams: stream::Places,
-    costly: Semaphore,
+    costly: Arc<Semaphore>,
     stop: CancellationToken,
 }
 
@@ -84,11 +86,11 @@ pub(crate) fn show(server: &Server, door: &Cluster, config: &Config, here: Here,
         board: Board::new(&cluster, stop),
         cluster,
         here,
-        node: explain::Here::of(config),
+        node: explain::Here::of(config).map(Arc::new),
         balancers: config.balancer.as_ref().and_then(|settings| settings.page).map(|page| page.to_string()),
         dns: dns::Resolvers::of(config),
         streams: stream::Places::default(),
-        costly: Semaphore::new(COSTLY),
+        costly: Arc::new(Semaphore::new(COSTLY)),
         stop: stop.clone(),
     };
     server.show(Pages::new(files::all(), Arc::new(ui)));
@@ -97,6 +99,10 @@ pub(crate) fn show(server: &Server, door: &Cluster, config: &Config, here: Here,
 impl Data for Ui {
     fn prepare(&self) {
         self.board.begin();
+    }
+
+    fn made_of(&self, path: &str) -> Option<&'static [&'static Kind]> {
+        made_of(path)
     }
 
     fn answer<'a>(&'a self, question: &'a Question<'a>) -> BoxFuture<'a, Result<Answer, Failure>> {
@@ -137,8 +143,8 @@ impl Ui {
         }
         let (from, port, live) = (question.text("from"), question.text("port"), question.flag("live"));
         let ask = explain::Ask::read(Key::new(namespace, name), from, port, live).map_err(Failure::bad_request)?;
-        let _place = self.place().await?;
-        let here = self.node.as_ref().ok_or_else(|| {
+        let place = self.place().await?;
+        let here = self.node.clone().ok_or_else(|| {
             "this server runs on no Node: `fairlead explain` on the client's Node sees sockets and rules".to_owned()
         });
         // A copy of what is there costs less than to read it all, and nobody waits for who looks at machines.
@@ -146,7 +152,12 @@ impl Ui {
         if let Some(why) = explain::no_client(&self.cluster, &objects, &ask.question.from).await {
             return Err(absent(&format!("from: {why}")));
         }
-        Ok(explain::judge(&self.cluster, &objects, &ask, here).await.to_json())
+        let cluster = self.cluster.clone();
+        let judged = async move {
+            let here = here.as_deref().map_err(Clone::clone);
+            explain::judge(&cluster, &objects, &ask, here).await.to_json()
+        };
+        to_the_end(place, judged).await
     }
 
     /// What `fairlead trace -o json` prints, of what the board knows: only the objects the answer depends on are looked at.
@@ -176,9 +187,70 @@ impl Ui {
     }
 
     /// A place for a question for which much has to be read.
-    async fn place(&self) -> Result<SemaphorePermit<'_>, Failure> {
-        self.costly.acquire().await.map_err(|_| Failure::new(503, "ServiceUnavailable", "the program ends"))
+    async fn place(&self) -> Result<OwnedSemaphorePermit, Failure> {
+        let place = self.costly.clone().acquire_owned().await;
+        place.map_err(|_| Failure::new(503, "ServiceUnavailable", "the program ends"))
     }
+}
+
+/// What the board is made of, and so are explanations.
+const BOARD: &[&Kind] = &[
+    &kinds::SERVICE,
+    &kinds::ENDPOINT_SLICE,
+    &kinds::POD,
+    &kinds::ENDPOINTS,
+    &kinds::NODE,
+    &kinds::NAMESPACE,
+    &kinds::EVENT,
+];
+
+/// What the node proxy counts by.
+const TRAFFIC: &[&Kind] = &[&kinds::SERVICE, &kinds::ENDPOINT_SLICE];
+/// Nodes, how many Pods they have, and for which addresses of Services they answer.
+const NODES: &[&Kind] = &[&kinds::NODE, &kinds::POD, &kinds::SERVICE];
+/// Load balancers, their backends, and what was refused of them.
+const BALANCERS: &[&Kind] = &[&kinds::SERVICE, &kinds::ENDPOINT_SLICE, &kinds::EVENT];
+/// What the way of a packet depends on.
+const TRACE: &[&Kind] = &[&kinds::SERVICE, &kinds::ENDPOINT_SLICE, &kinds::POD, &kinds::NODE, &kinds::SERVICE_CIDR];
+/// What names depend on, and who asks for them.
+const NAMES: &[&Kind] = &[&kinds::SERVICE, &kinds::ENDPOINT_SLICE, &kinds::POD, &kinds::NAMESPACE];
+/// What the history follows.
+const PAST: &[&Kind] = &[
+    &kinds::SERVICE,
+    &kinds::ENDPOINT_SLICE,
+    &kinds::ENDPOINTS,
+    &kinds::POD,
+    &kinds::NODE,
+    &kinds::SERVICE_CIDR,
+    &kinds::EVENT,
+];
+
+/// What answers are made of. What is not here cannot be asked.
+fn made_of(path: &str) -> Option<&'static [&'static Kind]> {
+    let parts: Vec<&str> = path.split('/').collect();
+    match parts[..] {
+        ["services"] | ["services", _, _] | ["explain"] => Some(BOARD),
+        ["traffic"] => Some(TRAFFIC),
+        ["nodes"] => Some(NODES),
+        ["balancers"] => Some(BALANCERS),
+        ["trace"] => Some(TRACE),
+        ["dns"] => Some(NAMES),
+        ["history"] | ["history", "at"] => Some(PAST),
+        _ => None,
+    }
+}
+
+/// Does what takes a place until it is done: it goes on even if nobody waits for it any more, and so long the place is taken.
+async fn to_the_end<T: Send + 'static>(
+    place: OwnedSemaphorePermit,
+    work: impl Future<Output = T> + Send + 'static,
+) -> Result<T, Failure> {
+    let worked = tokio::spawn(async move {
+        let done = work.await;
+        drop(place);
+        done
+    });
+    worked.await.map_err(|error| Failure::internal(error.to_string()))
 }
 
 /// An answer that is made for one question.

@@ -1,7 +1,7 @@
 //! Puts the parts together and runs them: store, certificates, server, listener, until told to stop. The only place that
 //! knows what a configuration turns into.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
@@ -104,7 +104,7 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
     // Who looks at the same objects through one door shares what was read of them.
     let door = ui::door(&service);
     ui::show(&service, &door, &config, here.clone(), &stop);
-    let page = service.link(false, FIRST_LINK).map_err(|failure| anyhow!(failure.message))?.path();
+    let page = first_link(&service, &url)?;
     let proxy = tokio::spawn({
         let (server, config, stop) = (service.clone(), config.clone(), stop.clone());
         let view = here.proxy.clone();
@@ -153,7 +153,7 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
     let renewal = tokio::spawn(renewal);
     let kubeconfig = config.data_dir.join(KUBECONFIG);
     ready(&Started {
-        page: format!("{url}{page}"),
+        page,
         url,
         kubeconfig: kubeconfig.display().to_string(),
         milliseconds: began.elapsed().as_millis(),
@@ -169,6 +169,15 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
     history::end(keeper).await;
     let (_, controllers, ..) = tokio::join!(renewal, controllers, proxy, balancer, machine, findings, repairs, expiry);
     Ok(controllers.context("running controllers")??)
+}
+
+/// A link for somebody who sits at a terminal; what is printed elsewhere is kept, in the journal of the system, say, and others read it.
+fn first_link(server: &Server, url: &str) -> anyhow::Result<Option<String>> {
+    if !std::io::stdout().is_terminal() {
+        return Ok(None);
+    }
+    let link = server.link(false, FIRST_LINK).map_err(|failure| anyhow!(failure.message))?;
+    Ok(Some(format!("{url}{}", link.path())))
 }
 
 /// A second place to listen at, for the Pods of this machine alone, where the first is a loopback address.
@@ -263,8 +272,8 @@ fn settings(config: &Config) -> Settings {
 /// What people want to know when the server is there.
 struct Started {
     url: String,
-    /// A link that works once.
-    page: String,
+    /// A link to the page that works once.
+    page: Option<String>,
     kubeconfig: String,
     milliseconds: u128,
     /// Other machines can join.
@@ -273,9 +282,13 @@ struct Started {
 
 fn announce(started: &Started) {
     let Started { url, page, kubeconfig, milliseconds, joinable } = started;
+    let page = match page {
+        Some(link) => format!("Its page, once: {link}"),
+        None => "Its page: run `fairlead ui` for a link.".to_owned(),
+    };
     let _ = writeln!(
         std::io::stdout(),
-        "Fairlead is ready at {url} after {milliseconds} ms.\nIts page, once: {page}\n\nexport KUBECONFIG={}\nkubectl get services",
+        "Fairlead is ready at {url} after {milliseconds} ms.\n{page}\n\nexport KUBECONFIG={}\nkubectl get services",
         quoted(kubeconfig)
     );
     if *joinable {

@@ -12,7 +12,7 @@ export function drain(session, namespace, endpoint, after) {
   const drained = endpoint.weight === 0;
   const patch = { metadata: { annotations: { [WEIGHT]: drained ? null : '0' } } };
   const where = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(pod)}`;
-  const run = () => change('PATCH', where, session.csrf, patch, 'application/merge-patch+json');
+  const run = () => change('PATCH', where, patch, 'application/merge-patch+json');
   const title = drained ? `pod/${pod} gets new connections again` : `pod/${pod} gets no new connections`;
   return h(
     'button',
@@ -30,7 +30,7 @@ export function remove(session, namespace, name, after) {
     {
       type: 'button',
       class: 'small danger',
-      onclick: () => confirm(namespace, name, () => tried(() => change('DELETE', where, session.csrf), after)),
+      onclick: () => confirm(namespace, name, () => tried(() => change('DELETE', where), after)),
     },
     'Delete…',
   );

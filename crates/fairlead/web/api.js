@@ -3,6 +3,11 @@
 /** Tells the rest of the page: 'signed-out' when the session is over, 'trouble' and 'fine' as answers fail and come. */
 export const news = new EventTarget();
 
+/** Where the proof is kept: what signing in answered beside the cookie. Pages of other ports get the cookie, but not this. */
+const PROOF = 'proof';
+/** It, where nothing can be kept. */
+let proof = null;
+
 const FIRST_WAIT = 1000;
 const LONGEST_WAIT = 30000;
 /** A stream that says nothing for this long is dead: the server says something every 10 s. */
@@ -17,6 +22,26 @@ export class Refusal extends Error {
   constructor(code, message) {
     super(message);
     this.code = code;
+  }
+}
+
+/** Keeps the proof that requests come from a page that signed in; null forgets it. */
+export function prove(text) {
+  proof = text;
+  try {
+    if (text === null) localStorage.removeItem(PROOF);
+    else localStorage.setItem(PROOF, text);
+  } catch {
+    /* It holds until the page is closed. */
+  }
+}
+
+/** What proves it now: another tab may have signed in since. */
+function proved() {
+  try {
+    return localStorage.getItem(PROOF) ?? proof;
+  } catch {
+    return proof;
   }
 }
 
@@ -39,18 +64,20 @@ export async function get(where, signal) {
   }
 }
 
-/** Changes something; `csrf` is the session's. */
-export async function change(method, where, csrf, body, type = 'application/json') {
-  const headers = { Accept: 'application/json', 'X-Fairlead-CSRF': csrf };
+/** Changes something. */
+export async function change(method, where, body, type = 'application/json') {
+  const headers = { Accept: 'application/json' };
   if (body !== undefined) headers['Content-Type'] = type;
   return ask(where, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
 }
 
 /** Asks, and turns every answer that is no success into a Refusal. */
 async function ask(where, options) {
+  const shown = proved();
+  const headers = { ...options.headers, ...(shown === null ? {} : { 'X-Fairlead-Proof': shown }) };
   let response;
   try {
-    response = await fetch(where, { credentials: 'same-origin', cache: 'no-store', ...options });
+    response = await fetch(where, { credentials: 'same-origin', cache: 'no-store', ...options, headers });
   } catch (error) {
     if (error.name === 'AbortError') throw error;
     throw new Refusal(0, 'the server does not answer');
@@ -70,26 +97,32 @@ async function sentence(response) {
 }
 
 /**
- * Asks every so often, but not while nobody looks, and with longer and longer pauses while it fails. `data` gets
- * answers, `trouble` gets what went wrong. A route that does not exist is not asked again. Returns what stops it, and
- * what asks at once.
+ * Asks every so often, but not while nobody looks, and with longer and longer pauses while it fails. `where` is a path,
+ * or what asks until a signal says otherwise. `data` gets answers, `trouble` gets what went wrong. What is not there may
+ * come (again), so it is asked for, if rarely. Returns what stops it, and what asks at once.
  */
 export function poll(where, every, data, trouble) {
+  const question = typeof where === 'function' ? where : (signal) => get(where, signal);
   const stopper = new AbortController();
   let wait = FIRST_WAIT;
   let timer;
+  /** Counts the questions: only the newest one's answer counts, and only it is followed by another. */
+  let turn = 0;
   const again = (delay) => {
     timer = setTimeout(once, delay);
   };
   async function once() {
+    turn += 1;
+    const mine = turn;
+    const late = () => stopper.signal.aborted || mine !== turn;
     if (document.hidden) return again(every);
     let answer;
     try {
-      answer = await get(where, stopper.signal);
+      answer = await question(stopper.signal);
     } catch (error) {
-      return stopper.signal.aborted ? undefined : failed(error);
+      return late() ? undefined : failed(error);
     }
-    if (stopper.signal.aborted) return undefined;
+    if (late()) return undefined;
     wait = FIRST_WAIT;
     news.dispatchEvent(new Event('fine'));
     again(every);
@@ -98,8 +131,8 @@ export function poll(where, every, data, trouble) {
   function failed(error) {
     trouble(error, wait);
     if (error.code === 0) tell(error, wait);
-    if (error.code === 404 || error.code === 401) return;
-    again(wait);
+    if (error.code === 401) return;
+    again(error.code === 404 ? LONGEST_WAIT : wait);
     wait = Math.min(wait * 2, LONGEST_WAIT);
   }
   once();

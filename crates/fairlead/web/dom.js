@@ -44,15 +44,23 @@ export function say(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** A part of a view that is drawn again only when what it shows has changed: open details and focus survive. */
+/**
+ * A part of a view that is drawn again only when what it shows has changed: open details and focus survive. `instead`
+ * shows something else until there is data again, be it the same.
+ */
 export function part(element, draw) {
-  let last;
-  return (data) => {
+  let last = null;
+  const show = (data) => {
     const now = JSON.stringify(data);
     if (now === last) return;
     last = now;
     put(element, draw(data));
   };
+  show.instead = (...children) => {
+    last = null;
+    put(element, ...children);
+  };
+  return show;
 }
 
 /** How long ago something was, which stays true as time goes by. */

@@ -35,7 +35,6 @@ export function endpointTable(session, namespace, rates, after) {
         rate(rates.of(endpointId(one)).rates.connections),
         bytes(one.bytesIn),
         bytes(one.bytesOut),
-        count(one.errors),
       ];
       numbers.get(endpointId(one))?.forEach((cell, at) => say(cell, texts[at]));
     }
@@ -57,7 +56,6 @@ export function endpointTable(session, namespace, rates, after) {
       'Per second',
       'To it',
       'From it',
-      'Errors',
       ...(session.write ? [''] : []),
     ];
     const rest =
@@ -77,7 +75,7 @@ export function endpointTable(session, namespace, rates, after) {
 
   function cells(one) {
     const { state, sign, word } = stateOf(one);
-    const counted = Array.from({ length: 5 }, () => h('span', {}));
+    const counted = Array.from({ length: 4 }, () => h('span', {}));
     numbers.set(endpointId(one), counted);
     return [
       h('span', { class: `sign is-${state}`, role: 'img', 'aria-label': word, title: word }, sign),

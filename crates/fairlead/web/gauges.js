@@ -16,11 +16,10 @@ export function gauges() {
       node: h('div', { class: 'dial' }, h('span', {}, label), h('p', {}, number, unit && h('i', {}, ` ${unit}`)), sub),
     };
   };
-  const [connections, into, out, errors, ready] = [
+  const [connections, into, out, ready] = [
     dial('Connections', '/s'),
     dial('To endpoints', '/s'),
     dial('From endpoints', '/s'),
-    dial('Errors'),
     dial('Ready'),
   ];
   const past = spark('Connections over the last two minutes');
@@ -31,7 +30,6 @@ export function gauges() {
     h('div', { class: 'dial long' }, h('span', {}, 'Two minutes'), past.picture),
     into.node,
     out.node,
-    errors.node,
     ready.node,
   );
   return {
@@ -46,8 +44,6 @@ export function gauges() {
       say(into.sub, `${bytes(total('bytesIn'))} in all`);
       say(out.number, bytes(now.bytesOut));
       say(out.sub, `${bytes(total('bytesOut'))} in all`);
-      say(errors.number, count(total('errors')));
-      errors.node.classList.toggle('is-broken', total('errors') > 0);
       say(ready.number, `${row.ready}/${row.total}`);
       say(ready.sub, row.ready === 0 ? 'nobody answers' : '');
       ready.node.classList.toggle('is-broken', row.ready === 0 && row.type !== 'ExternalName');

@@ -13,24 +13,29 @@ const BEYOND = 8;
 export function list({ caption, heads, key, draw, open, sort }) {
   const above = h('tr', { class: 'gap', 'aria-hidden': 'true' });
   const below = h('tr', { class: 'gap', 'aria-hidden': 'true' });
-  const body = h('tbody', {}, above, below);
+  const body = h('tbody', { role: 'rowgroup' }, above, below);
   const grid = h(
     'table',
-    { class: 'rows', role: 'grid', 'aria-label': caption },
+    { class: 'rows', role: 'presentation' },
     h(
       'thead',
-      {},
+      { role: 'rowgroup' },
       h(
         'tr',
-        {},
+        { role: 'row', 'aria-rowindex': '1' },
         heads.map(([text, name, sorts]) =>
-          h('th', { scope: 'col', class: name, 'data-by': name }, sorts ? sorter(text, () => sort(name)) : text),
+          h(
+            'th',
+            { role: 'columnheader', scope: 'col', class: name, 'data-by': name },
+            sorts ? sorter(text, () => sort(name)) : text,
+          ),
         ),
       ),
     ),
     body,
   );
-  const box = h('div', { class: 'scroller', tabindex: '0', role: 'region', 'aria-label': caption }, grid);
+  // What has the focus is the grid, so that it can say which row is chosen.
+  const box = h('div', { class: 'scroller', tabindex: '0', role: 'grid', 'aria-label': caption }, grid);
   const drawn = new Map();
   let rows = [];
   let chosen = -1;
@@ -60,14 +65,19 @@ export function list({ caption, heads, key, draw, open, sort }) {
     }
     gap(above, first * height);
     gap(below, (rows.length - last) * height);
-    grid.setAttribute('aria-rowcount', String(rows.length));
+    // The heads are a row, too.
+    box.setAttribute('aria-rowcount', String(rows.length + 1));
+    const active = chosen >= first && chosen < last ? drawn.get(key(rows[chosen])).line.id : '';
+    if (active === '') box.removeAttribute('aria-activedescendant');
+    else box.setAttribute('aria-activedescendant', active);
   }
 
   function lineOf(row, at) {
     const name = key(row);
     let entry = drawn.get(name);
     if (!entry || entry.row !== row) {
-      const line = h('tr', { class: `is-${row.verdict}`, 'data-key': name }, draw(row));
+      const line = h('tr', { role: 'row', id: `row/${name}`, class: `is-${row.verdict}`, 'data-key': name }, draw(row));
+      for (const cell of line.cells) cell.setAttribute('role', 'gridcell');
       line.addEventListener('click', (event) => {
         if (event.target.closest('a, button') || String(getSelection()) !== '') return;
         open(row);
@@ -81,7 +91,7 @@ export function list({ caption, heads, key, draw, open, sort }) {
       entry = { row, line };
       drawn.set(name, entry);
     }
-    entry.line.setAttribute('aria-rowindex', String(at + 1));
+    entry.line.setAttribute('aria-rowindex', String(at + 2));
     entry.line.setAttribute('aria-selected', String(at === chosen));
     return entry.line;
   }

@@ -34,25 +34,32 @@ let turn = 0;
 /** Signs in if there is a link, and shows the page or the door. */
 async function begin() {
   const token = takeToken();
-  let refused = null;
   try {
-    if (token)
-      await signIn(token).catch((error) => {
-        refused = error.message;
-      });
-    if (refused) return close(refused);
+    if (token) await signIn(token);
+  } catch (error) {
+    return close(error.code === 0 ? 'unreachable' : 'used', error.message);
+  }
+  try {
     // Asked for beside the session, not after it: they are what takes longest.
     rows = new Rows();
     rows.start();
     const session = await current();
-    return session ? open(session) : close(null);
+    return session ? open(session) : close('out');
   } catch (error) {
-    return close(error.message);
+    return close('unreachable', error.message);
   }
 }
 
 function open(session) {
-  const frame = shell({ session, leave: () => signOut(session).finally(() => close(null)) });
+  const leave = async () => {
+    try {
+      await signOut();
+    } catch (error) {
+      return announce(`You are still signed in: ${error.message}`);
+    }
+    return close('out');
+  };
+  const frame = shell({ session, leave });
   let shown = false;
   const show = async () => {
     turn += 1;
@@ -75,7 +82,7 @@ function open(session) {
   };
   window.addEventListener('hashchange', onHash);
   onHash.show = show;
-  news.addEventListener('signed-out', () => close(null), { once: true });
+  news.addEventListener('signed-out', () => close('out'), { once: true });
   show();
   setTimeout(() => Object.keys(LATER).forEach(maker), IDLE);
 }
@@ -104,7 +111,8 @@ function onHash() {
   else onHash.show?.();
 }
 
-function close(message) {
+/** Shows the door: why it is closed is 'out', 'used' or 'unreachable', and a sentence. */
+function close(why, message = null) {
   window.removeEventListener('hashchange', onHash);
   window.addEventListener('hashchange', () => {
     if (location.hash.startsWith('#token=')) location.reload();
@@ -117,7 +125,7 @@ function close(message) {
   main.removeAttribute('aria-busy');
   main.className = 'view-door';
   document.title = 'Fairlead';
-  put(main, signedOut(message));
+  put(main, signedOut(why, message));
 }
 
 const jumps = Object.fromEntries(VIEWS.map(([path, , key]) => [`g ${key}`, () => go([path])]));

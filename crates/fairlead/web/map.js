@@ -67,7 +67,6 @@ export function map(rates) {
 
   function card(id, title, note, kind, back) {
     const flow = h('span', { class: 'flow' });
-    const trouble = h('span', { class: 'trouble' });
     const picture = back && spark(`Connections to ${title} over the last two minutes`);
     const node = h(
       'li',
@@ -79,10 +78,10 @@ export function map(rates) {
         title,
       ),
       h('small', {}, note),
-      !['client', 'none', 'beyond'].includes(kind) && h('span', { class: 'line' }, flow, trouble),
+      !['client', 'none', 'beyond'].includes(kind) && h('span', { class: 'line' }, flow),
       picture?.picture,
     );
-    cards.set(id, { node, flow, trouble, picture });
+    cards.set(id, { node, flow, picture });
     return node;
   }
 
@@ -92,7 +91,6 @@ export function map(rates) {
       const known = rates.of(one.id);
       const at = cards.get(one.id);
       say(at.flow, flowOf(known.rates));
-      say(at.trouble, one.errors > 0 ? `${one.errors} errors` : '');
       at.picture?.draw(known.past, highest);
     }
   }
@@ -151,7 +149,6 @@ function sceneOf({ row, endpoints, frontends, object }) {
     id: endpointId(one),
     title: socket(one.address, one.port),
     note: noteOf(one),
-    errors: one.errors,
     ...stateOf(one),
   }));
   const fronts = row.headless || row.type === 'ExternalName' ? [nameOf(row, object)] : frontends.map(frontOf);
@@ -180,7 +177,6 @@ function frontOf(one) {
     title: socket(one.address, one.port),
     note: `${word}, ${one.protocol}`,
     who,
-    errors: 0,
   };
 }
 
@@ -188,7 +184,7 @@ function frontOf(one) {
 function nameOf(row, object) {
   const external = row.type === 'ExternalName';
   const note = external ? `the DNS says ${object.spec.externalName}` : 'the DNS says the addresses of the endpoints';
-  return { id: 'name', title: `${row.name}.${row.namespace}`, note, who: 'inside', errors: 0 };
+  return { id: 'name', title: `${row.name}.${row.namespace}`, note, who: 'inside' };
 }
 
 function noteOf(one) {

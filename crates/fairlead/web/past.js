@@ -1,15 +1,29 @@
 // Two views of time: Events as the cluster tells them, and the history of every change.
 
-import { path, poll } from './api.js';
-import { h, part, put, say } from './dom.js';
+import { get, path, poll } from './api.js';
+import { h, part, say } from './dom.js';
 import { clock, count } from './format.js';
 import { keep } from './router.js';
 import { eventOf, events, timeline } from './timeline.js';
 
 const EVERY = 5000;
-/** Events asked for at once, and shown. */
+/** Events asked for at once, how often for one look, and how many are shown. The API tells them by name, not by time. */
 const ASKED = 2000;
+const PAGES = 10;
 const SHOWN = 200;
+
+/** All Events, or the first of them by name and that there are more. */
+async function allEvents(signal) {
+  const items = [];
+  let rest = '';
+  for (let page = 0; page < PAGES; page += 1) {
+    const answer = await get(path('/api/v1/events', { limit: ASKED, continue: rest }), signal);
+    items.push(...answer.items);
+    rest = answer.metadata?.continue ?? '';
+    if (rest === '') break;
+  }
+  return { items, more: rest !== '' };
+}
 
 export function eventList({ query }) {
   const search = h('input', {
@@ -24,6 +38,7 @@ export function eventList({ query }) {
   const note = h('p', { class: 'found', role: 'status' });
   const show = part(body, events);
   let all = [];
+  let more = false;
 
   function draw() {
     const words = search.value.toLowerCase().split(/\s+/);
@@ -31,7 +46,8 @@ export function eventList({ query }) {
       (!warnings.checked || one.type === 'Warning') &&
       words.every((word) => `${one.namespace} ${one.about} ${one.reason} ${one.message}`.toLowerCase().includes(word));
     const chosen = all.filter(fits);
-    say(note, chosen.length > SHOWN ? `the newest ${SHOWN} of ${count(chosen.length)}` : `${count(chosen.length)}`);
+    const found = chosen.length > SHOWN ? `the newest ${SHOWN} of ${count(chosen.length)}` : count(chosen.length);
+    say(note, more ? `${found}, among ${count(all.length)}: the cluster has more than are read here` : found);
     show(chosen.slice(0, SHOWN));
     keep(['events'], { q: search.value, warnings: warnings.checked ? '1' : '' });
   }
@@ -39,13 +55,14 @@ export function eventList({ query }) {
   search.addEventListener('input', draw);
   warnings.addEventListener('change', draw);
   const asking = poll(
-    `/api/v1/events?limit=${ASKED}`,
+    allEvents,
     EVERY,
     (answer) => {
       all = answer.items.map(eventOf).sort((a, b) => Date.parse(b.last) - Date.parse(a.last));
+      more = answer.more;
       draw();
     },
-    (error) => put(body, h('p', { class: 'note' }, error.message)),
+    (error) => show.instead(h('p', { class: 'note' }, error.message)),
   );
   const node = h(
     'section',
@@ -98,7 +115,7 @@ export function history({ query }) {
         say(note, `${count(answer.kept.revisions)} revisions are kept, since ${clock(answer.kept.from)}`);
         show(answer.items);
       },
-      (error) => put(body, h('p', { class: 'note' }, error.message)),
+      (error) => show.instead(h('p', { class: 'note' }, error.message)),
     );
   }
 

@@ -1,7 +1,7 @@
-// Two tables: load balancers, and Nodes with the state of their proxies.
+// Two tables: load balancers, and Nodes. How far a proxy is is known of the Node that answers, and of no other.
 
 import { poll } from './api.js';
-import { h, part, put, row, since, table } from './dom.js';
+import { h, part, row, since, table } from './dom.js';
 import { count } from './format.js';
 import { link } from './router.js';
 
@@ -50,7 +50,7 @@ export function nodes() {
           mono(one.addresses),
           mono(one.podRanges),
           count(one.pods),
-          one.proxy?.mode ?? 'none',
+          one.proxy?.mode ?? h('span', { class: 'quiet' }, 'not known here'),
           programmed(one.proxy),
           mono(one.announces),
           h('span', { class: 'prose' }, one.proxy?.error ?? (one.why || (one.ready ? 'ready' : 'not ready'))),
@@ -67,7 +67,7 @@ function page(title, where, draw) {
     where,
     EVERY,
     (answer) => show(answer.items),
-    (error) => put(body, h('p', { class: 'note' }, error.message)),
+    (error) => show.instead(h('p', { class: 'note' }, error.message)),
   );
   const node = h('section', { class: 'page', 'aria-labelledby': 'title' }, h('h1', { id: 'title' }, title), body);
   return { node, title, stop: asking.stop };

@@ -170,7 +170,7 @@ function head(row, session, after) {
 function feed(rates, { endpoints, frontends }) {
   const now = performance.now();
   const names = ['all'];
-  const sum = { connections: null, bytesIn: null, bytesOut: null, errors: null };
+  const sum = { connections: null, bytesIn: null, bytesOut: null };
   for (const [id, list] of [
     [endpointId, endpoints],
     [frontendId, frontends],
@@ -180,7 +180,6 @@ function feed(rates, { endpoints, frontends }) {
       rates.feed(id(one), now, {
         connections: one.connections,
         bytes: add(one.bytesIn, one.bytesOut),
-        errors: one.errors,
       });
     }
   }

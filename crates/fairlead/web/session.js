@@ -1,6 +1,6 @@
 // Who is asking: a link's token becomes a session, once; the session says whether changes are allowed.
 
-import { Refusal, change, get } from './api.js';
+import { Refusal, change, get, prove } from './api.js';
 
 /** The token of a link, which is taken out of the address at once so that nobody sees or bookmarks it. */
 export function takeToken() {
@@ -12,15 +12,10 @@ export function takeToken() {
 
 /** Signs in with a token. */
 export async function signIn(token) {
-  const response = await fetch('/ui/login', {
-    method: 'POST',
-    credentials: 'same-origin',
-    headers: { 'Content-Type': 'application/json', Accept: 'application/json' },
-    body: JSON.stringify({ token }),
-  });
-  if (response.ok) return;
+  const response = await change('POST', '/ui/login', { token });
   const said = await response.json().catch(() => ({}));
-  throw new Refusal(response.status, said.message || 'this link does not work: `fairlead ui` prints a new one');
+  if (typeof said.proof !== 'string') throw new Refusal(0, 'the answer was cut off: `fairlead ui` prints a new link');
+  prove(said.proof);
 }
 
 /** The session there is, or null. */
@@ -34,6 +29,7 @@ export async function current() {
 }
 
 /** Ends it. */
-export async function signOut(session) {
-  await change('POST', '/ui/logout', session.csrf);
+export async function signOut() {
+  await change('POST', '/ui/logout');
+  prove(null);
 }

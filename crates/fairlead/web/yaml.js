@@ -1,6 +1,9 @@
 // An object as YAML, as kubectl would print it.
 
-const PLAIN = /^[A-Za-z_./][A-Za-z0-9_./-]*$/;
+/** What needs no quotes. What begins with a dot may be a number: .5, .inf, .nan. */
+const PLAIN = /^[A-Za-z_/][A-Za-z0-9_./-]*$/;
+/** Text of several lines that can stand as it is: it does not begin with a blank, and all of it can be printed. */
+const LINES = /^(?=\S)[\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd]*$/;
 const WORDS = /^(true|false|null|yes|no|on|off|y|n|~)$/i;
 /** Objects are not that deep; what is deeper is cut off. */
 const DEEPEST = 40;
@@ -15,7 +18,7 @@ export function yaml(object) {
 }
 
 function map(object, keys, depth) {
-  return keys.map((key) => `${'  '.repeat(depth)}${scalar(key)}:${after(object[key], depth)}`).join('');
+  return keys.map((key) => `${'  '.repeat(depth)}${plain(key)}:${after(object[key], depth)}`).join('');
 }
 
 function after(value, depth) {
@@ -37,10 +40,17 @@ function item(value, depth) {
 
 function scalar(value, depth = 0) {
   if (typeof value !== 'string') return String(value);
-  if (value.includes('\n'))
-    return `|-\n${value
-      .split('\n')
-      .map((line) => '  '.repeat(depth + 1) + line)
-      .join('\n')}`;
-  return PLAIN.test(value) && !WORDS.test(value) ? value : JSON.stringify(value);
+  return value.includes('\n') && LINES.test(value) ? block(value, '  '.repeat(depth + 1)) : plain(value);
+}
+
+/** Several lines. What follows `|` says how many ends of lines the last one has: `-` none, nothing one, `+` several. */
+function block(value, indent) {
+  const body = value.replace(/\n+$/, '');
+  const ends = value.length - body.length;
+  const lines = body.split('\n').map((line) => (line === '' ? '' : indent + line));
+  return `|${['-', ''][ends] ?? '+'}\n${lines.join('\n')}${'\n'.repeat(Math.max(0, ends - 1))}`;
+}
+
+function plain(text) {
+  return PLAIN.test(text) && !WORDS.test(text) ? text : JSON.stringify(text);
 }

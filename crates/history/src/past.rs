@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::record::{Body, Gap};
-use crate::replay::{Said, Seen, World};
+use crate::replay::{Said, Seen, World, in_order};
 use crate::segments::{self, Segment};
 use crate::subject::{Members, Subject};
 use crate::{Error, Followed, Shared, lines};
@@ -52,7 +52,7 @@ pub struct Item {
     pub revision: u64,
     /// `Service`; `Gap` where changes may be missing.
     pub kind: &'static str,
-    /// Empty for Nodes, ranges and gaps.
+    /// Empty for Nodes, ranges and gaps, and for Events about them.
     pub namespace: String,
     /// Of an Event: of what it is about.
     pub name: String,
@@ -141,12 +141,12 @@ fn newest_first(items: Vec<Item>) -> Vec<Item> {
     ordered.into_iter().map(|(_, item)| item).collect()
 }
 
-/// What the bytes of a file tell about a subject, in their own order.
+/// What the bytes of a file tell about a subject, oldest first.
 fn replayed(bytes: &[u8], subject: Option<&Subject>) -> Vec<Item> {
-    let mut world = World::of(subject.map(|subject| subject.namespace.as_str()));
+    let mut world = World::of(subject.map(Subject::namespaces).as_deref());
     let mut members = subject.map(Members::new);
     let mut items = Vec::new();
-    world.replay(bytes, |world, said| {
+    world.replay(in_order(bytes), |world, said| {
         match said {
             Said::Changed(seen) => {
                 let ours = members.as_mut().is_none_or(|members| members.include(world, &seen));

@@ -150,14 +150,30 @@ impl Record {
         reader.text()
     }
 
+    /// Which revision an encoded change made, without reading the rest of it.
+    pub(crate) fn revision_of_change(bytes: &[u8]) -> Option<u64> {
+        let mut reader = Reader::new(bytes);
+        reader.byte().filter(|code| *code == 2)?;
+        reader.skip(8 + 1 + 1)?;
+        reader.number()
+    }
+
+    /// Whether these are copies, without reading them.
+    pub(crate) fn has_copies(bytes: &[u8]) -> bool {
+        bytes.first() == Some(&1)
+    }
+
     /// The changes in the bytes of a file that are newer than a revision.
     pub(crate) fn changes_after(bytes: &[u8], revision: u64) -> Vec<Change> {
-        let newer = |record: &&[u8]| {
-            let mut reader = Reader::new(record);
-            reader.byte() == Some(2) && reader.skip(8 + 1 + 1).is_some() && reader.number() > Some(revision)
-        };
+        let newer = |record: &&[u8]| Record::revision_of_change(record) > Some(revision);
         let changes = Frames::new(bytes).filter(newer).filter_map(Record::decode);
         changes.filter_map(|record| if let Record::Change(change) = record { Some(change) } else { None }).collect()
+    }
+
+    /// The gap that is encoded; `None` if it is something else, which is not read.
+    pub(crate) fn gap(bytes: &[u8]) -> Option<Gap> {
+        bytes.first().filter(|code| **code == 4)?;
+        Record::decode(bytes).and_then(|record| if let Record::Gap(gap) = record { Some(gap) } else { None })
     }
 
     /// When an encoded change happened, without reading the rest of it.

@@ -21,7 +21,7 @@ pub(crate) struct Id {
 #[derive(Debug, Default)]
 pub(crate) struct World {
     /// `None`: all namespaces.
-    namespace: Option<String>,
+    namespaces: Option<Vec<String>>,
     /// Nobody looks at what changes say.
     unread: bool,
     objects: HashMap<Id, Version, foldhash::fast::RandomState>,
@@ -57,9 +57,10 @@ pub(crate) struct Seen {
 }
 
 impl World {
-    /// Nothing yet; `None` is for all namespaces.
-    pub(crate) fn of(namespace: Option<&str>) -> World {
-        World { namespace: namespace.map(str::to_owned), ..World::default() }
+    /// Nothing yet of these namespaces; `None` is for all.
+    pub(crate) fn of(namespaces: Option<&[&str]>) -> World {
+        let namespaces = namespaces.map(|some| some.iter().map(|&one| one.to_owned()).collect());
+        World { namespaces, ..World::default() }
     }
 
     /// Nothing yet, of all namespaces, for those who want texts only: what changes were before and after is not read.
@@ -68,8 +69,12 @@ impl World {
     }
 
     /// Takes in the records of a file while `each` wants more.
-    pub(crate) fn replay(&mut self, bytes: &[u8], mut each: impl FnMut(&World, Said) -> bool) {
-        for record in Frames::new(bytes) {
+    pub(crate) fn replay<'b>(
+        &mut self,
+        records: impl IntoIterator<Item = &'b [u8]>,
+        mut each: impl FnMut(&World, Said) -> bool,
+    ) {
+        for record in records {
             // Most of a large file is not asked for; it need not even be read.
             if Record::namespace_of_change(record).is_some_and(|namespace| self.foreign(namespace)) {
                 continue;
@@ -116,7 +121,7 @@ impl World {
     }
 
     fn foreign(&self, namespace: &[u8]) -> bool {
-        self.namespace.as_deref().is_some_and(|ours| ours.as_bytes() != namespace)
+        self.namespaces.as_ref().is_some_and(|ours| ours.iter().all(|one| one.as_bytes() != namespace))
     }
 
     fn copy(&mut self, copy: Copy) {
@@ -149,6 +154,24 @@ impl World {
         }
         Some(Seen { change, before, after })
     }
+}
+
+/// The records of a file in the order in which things happened. Each kind comes by a way of its own, so a Pod may stand in the file
+/// before the Service that selected it. What was there before goes first: every change is one of that.
+pub(crate) fn in_order(bytes: &[u8]) -> Vec<&[u8]> {
+    let mut reached = 0;
+    let mut placed: Vec<(u64, &[u8])> = Vec::new();
+    for record in Frames::new(bytes) {
+        let place = match Record::revision_of_change(record) {
+            Some(revision) => revision,
+            None if Record::has_copies(record) => 0,
+            None => reached,
+        };
+        reached = reached.max(place);
+        placed.push((place, record));
+    }
+    placed.sort_by_key(|(place, _)| *place);
+    placed.into_iter().map(|(_, record)| record).collect()
 }
 
 impl Version {

@@ -16,6 +16,9 @@ mod tests;
 /// The label that says which Service an EndpointSlice is of.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
+/// Where Events about what is in no namespace are, as every client of Kubernetes has it.
+const EVENTS_OF_NODES: &str = "default";
+
 /// Whose past.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subject {
@@ -65,6 +68,16 @@ impl fmt::Display for Subject {
         match self.namespace.as_str() {
             "" => write!(f, "{word}/{}", self.name),
             namespace => write!(f, "{word}/{namespace}/{}", self.name),
+        }
+    }
+}
+
+impl Subject {
+    /// Where something stands that belongs to it. Events have a namespace, those about a Node too.
+    pub(crate) fn namespaces(&self) -> Vec<&str> {
+        match self.kind.kind().namespaced {
+            true => vec![&self.namespace],
+            false => vec![&self.namespace, EVENTS_OF_NODES],
         }
     }
 }

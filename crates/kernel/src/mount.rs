@@ -1,10 +1,11 @@
 //! What does a process see as its file system? Mounts in a namespace of its own, which others never see.
 
 use std::ffi::CString;
-use std::fs::File;
-use std::io;
-use std::os::fd::AsFd;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use crate::error::Error;
@@ -69,6 +70,30 @@ pub fn become_root(root: &Path, old: &Path) -> Result<(), Error> {
 /// Opens a path below a folder. Nothing in it, such as a link somebody made, leads out of the folder.
 pub fn open_below(folder: &File, path: &Path) -> io::Result<File> {
     calls::open_below(folder.as_fd(), &text(path)?).map(File::from)
+}
+
+/// Reads a file as somebody sees it whose root that folder is: no link leads out of it. Whoever may write there may have put
+/// anything in its place, so only plain files of at most `most` bytes are read: with others it might never end.
+pub fn read_within(root: &File, path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let seen = File::from(calls::open_within(root.as_fd(), &text(path)?)?);
+    let about = seen.metadata()?;
+    if !about.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no plain file"));
+    }
+    // Files that the kernel makes up have no size. Some of them wait for something to tell.
+    if about.len() == 0 {
+        return Ok(Vec::new());
+    }
+    let own = format!("/proc/self/fd/{}", seen.as_raw_fd());
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(own)?;
+    let mut bytes = Vec::new();
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    let fits = u64::try_from(bytes.len()).is_ok_and(|length| length <= most);
+    if fits {
+        Ok(bytes)
+    } else {
+        Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {most} bytes")))
+    }
 }
 
 /// Takes a mount away. Fine if there is none.

@@ -45,8 +45,12 @@ type Body = UnsyncBoxBody<Bytes, Infallible>;
 pub struct Api {
     host: Arc<dyn Host>,
     metrics: Metrics,
+    others: Option<Others>,
     places: Arc<Semaphore>,
 }
+
+/// What other parts of a Node count, as Prometheus reads it.
+type Others = Arc<dyn Fn() -> String + Send + Sync>;
 
 impl std::fmt::Debug for Api {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -57,12 +61,17 @@ impl std::fmt::Debug for Api {
 impl Api {
     /// The API in front of these Pods.
     pub fn new(host: Arc<dyn Host>) -> Api {
-        Api { host, metrics: Metrics::new(), places: Arc::new(Semaphore::new(STREAMS)) }
+        Api { host, metrics: Metrics::new(), others: None, places: Arc::new(Semaphore::new(STREAMS)) }
     }
 
     /// With what is counted of them.
     pub fn with_metrics(self, metrics: Metrics) -> Api {
         Api { metrics, ..self }
+    }
+
+    /// With what other parts of the Node count, on the same page.
+    pub fn with_others(self, others: impl Fn() -> String + Send + Sync + 'static) -> Api {
+        Api { others: Some(Arc::new(others)), ..self }
     }
 
     /// A connection inside this process: the other end is served until it closes. Needs a tokio run time.
@@ -99,7 +108,7 @@ impl Api {
         match (parts.as_slice(), place) {
             (["healthz"], _) if reads => plain(StatusCode::OK, "ok"),
             (["pods"], _) if reads => self.pods(),
-            (["metrics"], _) if reads => plain(StatusCode::OK, self.metrics.text(Format::Prometheus)),
+            (["metrics"], _) if reads => plain(StatusCode::OK, self.counted()),
             (["containerLogs" | "exec" | "attach" | "portForward", ..], None) => {
                 plain(StatusCode::TOO_MANY_REQUESTS, "too many streams at a time on this node")
             }
@@ -117,6 +126,10 @@ impl Api {
             }
             _ => plain(StatusCode::NOT_FOUND, "404 page not found\n"),
         }
+    }
+
+    fn counted(&self) -> String {
+        self.metrics.text(Format::Prometheus) + &self.others.as_ref().map(|others| others()).unwrap_or_default()
     }
 
     fn pods(&self) -> Response<Body> {

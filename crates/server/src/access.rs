@@ -98,9 +98,14 @@ impl Access {
         Ok(Sender { real, impersonated, by_cookie })
     }
 
-    /// The session a browser's cookie names, if what it wants is to be heard. A cookie that names none counts for nothing.
+    /// The session a browser's cookie names, if what it wants is to be heard. A cookie that names none counts for nothing, and so
+    /// does one that comes without its proof.
     fn session(&self, parts: &Parts) -> Result<Option<Session>, Failure> {
-        let session = cookie::find(&parts.headers).and_then(|id| self.sessions.find(id, Timestamp::now()));
+        let named = cookie::find(&parts.headers).and_then(|id| self.sessions.find(id, Timestamp::now()));
+        if named.is_some() && cookie::is_foreign(parts) {
+            return Err(cookie::foreign());
+        }
+        let session = named.filter(|session| cookie::is_proved(&parts.headers, session));
         if let Some(session) = &session {
             cookie::check(parts, session)?;
         }

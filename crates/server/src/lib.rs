@@ -265,8 +265,11 @@ impl Call<'_> {
             return join::authorities(self.server, self.parts);
         }
         if let (Some(path), Some(_)) = (pages::is_public(route), self.server.pages.get()) {
-            let bytes = if pages::takes_body(self.parts) { collect(body).await? } else { Bytes::new() };
-            return pages::public(self.server, path, self.parts, &bytes);
+            let said = match pages::login_body(path, self.parts) {
+                Some(most) => collect_at_most(body, most).await,
+                None => Ok(Bytes::new()),
+            };
+            return pages::public(self.server, path, self.parts, said);
         }
         let sender = self.server.access.sender(self.parts).await?;
         self.sender = Some(sender.clone());
@@ -578,11 +581,20 @@ where
     B: http_body::Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let body = std::pin::pin!(Limited::new(body, body::MAX_BODY));
+    collect_at_most(body, body::MAX_BODY).await
+}
+
+/// The same up to another limit.
+async fn collect_at_most<B>(body: B, most: usize) -> Result<Bytes, Failure>
+where
+    B: http_body::Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let body = std::pin::pin!(Limited::new(body, most));
     match body.collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => {
-            let why = format!("Request entity too large: limit is {}", body::MAX_BODY);
+            let why = format!("Request entity too large: limit is {most}");
             Err(Failure::new(413, "RequestEntityTooLarge", why))
         }
         Err(error) => Err(Failure::bad_request(format!("the body could not be read: {error}"))),

@@ -1,11 +1,12 @@
 //! What people see with a browser, beside the API: `/ui` has files that anybody may fetch, for they hold no data; `/fairlead/v1`
-//! has the data, for those whom roles let get it. A browser signs in with a link that works once, and is known by a cookie then.
+//! has the data, for those whom roles let get it and read what it is made of. A browser signs in with a link that works once, and
+//! is known then by a cookie and by a secret that the page shows beside it.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use fairlead_api::value::{Value, json};
-use fairlead_api::{Failure, Look};
+use fairlead_api::{Failure, Kind, Look};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
@@ -37,6 +38,8 @@ pub const DATA: &str = "/fairlead/v1/";
 const FILES: &str = "/ui";
 /// How long a link works that somebody asked for.
 const LINK: SignedDuration = SignedDuration::from_mins(10);
+/// How long what somebody sends may be who is not known yet: a token, and little around it.
+const MAX_LOGIN: usize = 4096;
 
 /// What is shown beside the API.
 pub struct Pages {
@@ -65,6 +68,10 @@ pub trait Data: Send + Sync {
 
     /// The domain of the cluster's names, without a dot at its end.
     fn domain(&self) -> &str;
+
+    /// What the answer to a question is made of, by its path: who asks must be allowed to list all of these in all namespaces.
+    /// `None`: there is no such question.
+    fn made_of(&self, path: &str) -> Option<&'static [&'static Kind]>;
 
     /// The answer to a question of somebody who may ask it.
     fn answer<'a>(&'a self, question: &'a Question<'a>) -> BoxFuture<'a, Result<Answer, Failure>>;
@@ -129,10 +136,15 @@ pub(crate) fn data(route: &Route) -> Option<&str> {
 }
 
 /// Answers for `/ui` and below: `path` is what follows. Whatever the answer is, a browser is told to be careful with it.
-pub(crate) fn public(server: &Inner, path: &str, parts: &Parts, body: &[u8]) -> Result<Response<Body>, Failure> {
+pub(crate) fn public(
+    server: &Inner,
+    path: &str,
+    parts: &Parts,
+    body: Result<Bytes, Failure>,
+) -> Result<Response<Body>, Failure> {
     let pages = server.pages.get().ok_or_else(unauthorized)?;
     let answer = match (path, parts.method.as_str()) {
-        ("/login", "POST") => login(server, parts, body),
+        ("/login", "POST") => body.and_then(|body| login(server, parts, &body)),
         ("/logout", "POST") => logout(server, parts),
         ("/login" | "/logout", _) => Err(not_allowed()),
         (path, "GET" | "HEAD") => pages.files.answer(path, parts),
@@ -143,7 +155,12 @@ pub(crate) fn public(server: &Inner, path: &str, parts: &Parts, body: &[u8]) -> 
     Ok(answer)
 }
 
-/// Whether somebody sends a body to [`public`].
+/// How much is read of what somebody sends to [`public`]; `None`: nothing.
+pub(crate) fn login_body(path: &str, parts: &Parts) -> Option<usize> {
+    (path == "/login" && parts.method == Method::POST).then_some(MAX_LOGIN)
+}
+
+/// Whether somebody sends a body to [`answer`].
 pub(crate) fn takes_body(parts: &Parts) -> bool {
     parts.method == Method::POST
 }
@@ -158,31 +175,39 @@ fn login(server: &Inner, parts: &Parts, body: &[u8]) -> Result<Response<Body>, F
         let why = "this link was used already or is too old: `fairlead ui` prints a new one";
         Failure::new(401, "Unauthorized", why)
     };
-    let id = server.access.sessions.redeem(said.text("token"), Timestamp::now())?.ok_or_else(used)?;
+    let signed = server.access.sessions.redeem(said.text("token"), Timestamp::now())?.ok_or_else(used)?;
     if let Some(pages) = server.pages.get() {
         pages.data.prepare();
     }
-    Ok(no_content(&cookie::set(&id)))
+    let form = plain_form(parts, &Query::default());
+    let mut answer = reply::encode(200, &json!({"proof": signed.proof}), form);
+    answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    with_cookie(answer, &cookie::set(&signed.id))
 }
 
-/// Ends a session, if there is one.
+/// Ends a session, if there is one. Whoever only has its cookie does not end it.
 fn logout(server: &Inner, parts: &Parts) -> Result<Response<Body>, Failure> {
     if cookie::same_origin(parts) == Some(false) {
         return Err(cookie::foreign());
     }
-    if let Some(id) = cookie::find(&parts.headers) {
-        server.access.sessions.end(id);
+    let sessions = &server.access.sessions;
+    if let Some(id) = cookie::find(&parts.headers)
+        && let Some(session) = sessions.find(id, Timestamp::now())
+    {
+        if !cookie::is_proved(&parts.headers, &session) {
+            return Err(cookie::foreign());
+        }
+        sessions.end(id);
     }
-    Ok(no_content(&cookie::remove()))
-}
-
-fn no_content(cookie: &str) -> Response<Body> {
     let mut answer = Response::new(Empty::new().boxed_unsync());
     *answer.status_mut() = StatusCode::NO_CONTENT;
-    if let Ok(value) = HeaderValue::from_str(cookie) {
-        answer.headers_mut().insert(SET_COOKIE, value);
-    }
-    answer
+    with_cookie(answer, &cookie::remove())
+}
+
+fn with_cookie(mut answer: Response<Body>, cookie: &str) -> Result<Response<Body>, Failure> {
+    let value = HeaderValue::from_str(cookie).map_err(|error| Failure::internal(error.to_string()))?;
+    answer.headers_mut().insert(SET_COOKIE, value);
+    Ok(answer)
 }
 
 /// Answers for `/fairlead/v1/` and below: `path` is what follows. Who asks may.
@@ -201,6 +226,7 @@ pub(crate) async fn answer(
         ("links", _) => Err(not_allowed()),
         (_, "GET") => {
             let pages = server.pages.get().ok_or_else(|| nothing(path))?;
+            may_know(server, user, pages.data.made_of(path).ok_or_else(|| nothing(path))?)?;
             let question = Question { path, query };
             match pages.data.answer(&question).await? {
                 Answer::Json(text) => Ok(reply::respond(200, "application/json", text, is_worth_packing(parts))),
@@ -209,6 +235,15 @@ pub(crate) async fn answer(
         }
         _ => Err(not_allowed()),
     }
+}
+
+/// 403 unless somebody may list all of these: a role made for paths alone gives away no objects.
+fn may_know(server: &Inner, user: &User, kinds: &[&Kind]) -> Result<(), Failure> {
+    kinds.iter().try_for_each(|kind| {
+        let all =
+            Target::Resource { group: kind.group, resource: kind.resource, subresource: "", namespace: "", name: "" };
+        server.access.authorize(user, &Attributes { verb: "list", target: all })
+    })
 }
 
 /// Whether a long answer is packed: on the same machine that takes longer than to send it.
@@ -222,17 +257,16 @@ pub fn nothing(path: &str) -> Failure {
     Failure::new(404, "NotFound", format!("there is nothing at {DATA}{path}"))
 }
 
-/// Who the sender is, and, of a session, until when and what proves that a write is meant; and what the page must know of the
-/// cluster.
+/// Who the sender is, and, of a session, until when; and what the page must know of the cluster.
 fn session(server: &Inner, user: &User, parts: &Parts) -> Value {
     let id = cookie::find(&parts.headers);
-    let session = id.and_then(|id| server.access.sessions.find(id, Timestamp::now()));
+    let named = id.and_then(|id| server.access.sessions.find(id, Timestamp::now()));
+    let session = named.filter(|session| cookie::is_proved(&parts.headers, session));
     let about = Target::Resource { group: "", resource: "services", subresource: "", namespace: "", name: "" };
     let may = || server.access.authorize(user, &Attributes { verb: "patch", target: about }).is_ok();
     json!({
         "user": user.name,
         "write": session.as_ref().map_or_else(may, |session| session.write),
-        "csrf": session.as_ref().map(|session| session.csrf.clone()),
         "expires": session.map(|session| time(session.expires)),
         "version": env!("CARGO_PKG_VERSION"),
         "domain": server.pages.get().map(|pages| pages.data.domain()),

@@ -16,6 +16,10 @@ pub struct Event {
     /// `Normal` or `Warning`.
     #[serde(rename = "type")]
     pub kind: String,
+    /// Who says so.
+    pub source: Source,
+    /// The same, of those who write the newer form.
+    pub reporting_component: String,
     /// In a word.
     pub reason: String,
     /// In a sentence.
@@ -24,6 +28,14 @@ pub struct Event {
     pub last_timestamp: Option<String>,
     /// The same, of those who write the newer form.
     pub event_time: Option<String>,
+}
+
+/// Who says something.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Source {
+    /// The name of the program: `fairlead-balancer`, `service-controller`, ...
+    pub component: String,
 }
 
 impl View for Event {
@@ -39,6 +51,11 @@ impl Event {
     pub(crate) fn about(&self) -> (String, Key) {
         let ObjectReference { kind, namespace, name, .. } = &self.involved_object;
         (kind.clone(), Key::new(namespace.as_str(), name.as_str()))
+    }
+
+    /// The name of the program that says so.
+    pub(crate) fn by(&self) -> &str {
+        if self.source.component.is_empty() { &self.reporting_component } else { &self.source.component }
     }
 
     /// When it was last so; RFC 3339 sorts as it is written.

@@ -49,6 +49,29 @@ fn a_change_concerns_the_services_it_is_about() {
 }
 
 #[test]
+fn a_change_of_a_service_concerns_those_that_are_other_names_of_it() {
+    let alias = |name: &str, of: &str| {
+        let json = format!(
+            r#"{{"metadata": {{"name": "{name}", "namespace": "default"}},
+                "spec": {{"type": "ExternalName", "externalName": "{of}.default.svc.cluster.local"}}}}"#
+        );
+        Change::Service(key(name), Some(Arc::new(serde_json::from_str(&json).unwrap())))
+    };
+    let mut objects = Objects::default();
+    check(&mut objects, alias("b", "a"), &["b"]);
+    check(&mut objects, alias("c", "b"), &["c"]);
+    check(&mut objects, service("a", "a"), &["a", "b", "c"]);
+    check(&mut objects, Change::Service(key("a"), None), &["a", "b", "c"]);
+    // In a circle, and out of it again.
+    check(&mut objects, alias("a", "c"), &["a", "b", "c"]);
+    check(&mut objects, alias("b", "other"), &["a", "b", "c"]);
+    check(&mut objects, service("a", "a"), &["a"]);
+    check(&mut objects, service("other", "a"), &["b", "c", "other"]);
+    let both = objects.apply([service("a", "a"), service("other", "a")]);
+    assert_eq!(both.len(), 4);
+}
+
+#[test]
 fn what_belongs_to_a_service_is_found_by_its_name() {
     let mut objects = Objects::default();
     objects.apply([pod("p", "a"), pod("q", "b"), service("a", "a"), slice("s", "a"), slice("t", "b")]);
@@ -71,9 +94,10 @@ fn the_newest_warning_about_an_object_is_told() {
     };
     objects.apply([event("old", "Warning", "2026-01-01T00:00:00Z"), event("new", "Warning", "2026-01-02T00:00:00Z")]);
     objects.apply([event("fine", "Normal", "2026-01-03T00:00:00Z")]);
-    let told = |objects: &Objects| objects.warning("Pod", &key("p")).map(|event| event.message.clone());
+    let told = |objects: &Objects| objects.warning("Pod", &key("p"), |_| true).map(|event| event.message.clone());
     assert_eq!(told(&objects).as_deref(), Some("new"));
     objects.apply([Change::Event(key("new"), None)]);
     assert_eq!(told(&objects).as_deref(), Some("old"));
-    assert_eq!(objects.warning("Service", &key("p")), None);
+    assert_eq!(objects.warning("Service", &key("p"), |_| true), None);
+    assert_eq!(objects.warning("Pod", &key("p"), |event| event.message != "old"), None);
 }

@@ -1,10 +1,16 @@
 //! Has the load balancer of the Service an address, and do its ports work?
 
-use fairlead_api::view::{ServiceType, View};
+use fairlead_api::view::{Service, ServiceType, View};
 use serde_json::json;
 
 use super::{Case, Draft, list, remedy};
-use crate::{Balancer, Cause, From, Severity};
+use crate::{Balancer, Cause, Event, From, Severity};
+
+/// Those who give addresses to load balancers, as they call themselves in Events.
+const TELLERS: [&str; 3] = ["fairlead-balancer", "service-controller", "metallb-controller"];
+/// What they say when they cannot, and what others of their kind do.
+const REASONS: [&str; 5] =
+    ["SyncLoadBalancerFailed", "UnAvailableLoadBalancer", "AllocationFailed", "FailedBuildModel", "FailedDeployModel"];
 
 pub(super) fn look(case: &Case<'_>) -> Draft {
     let spec = &case.service.spec;
@@ -36,7 +42,7 @@ fn severity(case: &Case<'_>) -> Severity {
 
 fn pending(case: &Case<'_>, draft: &mut Draft) {
     let (cause, message) = why(case);
-    let told = case.objects.warning(fairlead_api::view::Service::KIND.kind, case.key);
+    let told = case.objects.warning(Service::KIND.kind, case.key, is_of_balancer);
     let told = told.map(|event| format!(": {}", event.message)).unwrap_or_default();
     let describe = remedy::describe("service", case.key);
     let remedy = match cause {
@@ -50,6 +56,11 @@ fn pending(case: &Case<'_>, draft: &mut Draft) {
         _ => vec![describe, "fairlead lb ls".to_owned()],
     };
     draft.find(severity(case), cause, format!("{message}{told}"), remedy);
+}
+
+/// Whether an Event tells of a load balancer: a Service has others, too, such as those of earlier findings.
+fn is_of_balancer(event: &Event) -> bool {
+    TELLERS.contains(&event.by()) || REASONS.contains(&&*event.reason)
 }
 
 fn why(case: &Case<'_>) -> (Cause, String) {

@@ -207,7 +207,7 @@ fn text(reply: &DnsReply) -> String {
 }
 
 fn remedies(case: &Case<'_>, cause: Cause) -> Vec<String> {
-    let whole = format!("{}.{}.svc.cluster.local", case.key.name, case.key.namespace);
+    let whole = case.whole_name(case.key);
     let ask = match client(case) {
         Some((name, pod)) => {
             let key = fairlead_api::source::Key::new(pod.view.metadata.namespace.as_str(), name);

@@ -28,18 +28,26 @@ pub(super) fn look(case: &Case<'_>) -> Draft {
 /// `ClusterIP 10.96.0.10, port http 80/TCP -> 9376`
 fn what(case: &Case<'_>) -> String {
     let spec = &case.service.spec;
-    let kind = match spec.kind {
-        ServiceType::ClusterIp => "ClusterIP",
-        ServiceType::NodePort => "NodePort",
-        ServiceType::LoadBalancer => "LoadBalancer",
-        ServiceType::ExternalName => return format!("ExternalName {}", spec.external_name),
-    };
+    let kind = type_name(spec.kind);
+    if case.is_alias() {
+        return format!("{kind} {}", spec.external_name);
+    }
     let addresses = match case.service.is_headless() {
         true => "headless".to_owned(),
         false => list(cluster_ips(case).iter()),
     };
     let ports = spec.ports.iter().map(port_text).collect::<Vec<_>>();
     format!("{kind} {addresses}, {}", if ports.is_empty() { "no ports".to_owned() } else { list(ports.iter()) })
+}
+
+/// As manifests have it.
+pub(super) fn type_name(kind: ServiceType) -> &'static str {
+    match kind {
+        ServiceType::ClusterIp => "ClusterIP",
+        ServiceType::NodePort => "NodePort",
+        ServiceType::LoadBalancer => "LoadBalancer",
+        ServiceType::ExternalName => "ExternalName",
+    }
 }
 
 pub(super) fn cluster_ips(case: &Case<'_>) -> Vec<String> {

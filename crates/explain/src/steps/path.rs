@@ -32,13 +32,16 @@ pub(super) fn look(case: &Case<'_>) -> Draft {
 }
 
 fn forwards(case: &Case<'_>, forwarding: &Forwarding, draft: &mut Draft) {
-    let off = families(case.service).into_iter().filter_map(|family| match family {
+    let families = families(case.service);
+    let off = families.iter().filter_map(|family| match family {
         Family::V4 => (forwarding.v4 == Some(false)).then_some("net.ipv4.ip_forward"),
         Family::V6 => (forwarding.v6 == Some(false)).then_some("net.ipv6.conf.all.forwarding"),
     });
+    let off: Vec<&str> = off.collect();
+    // What the Node sends itself needs no forwarding, and of two families one is enough.
+    let works = matches!(case.question.from, From::Node(_)) || off.len() < families.len();
+    let severity = if works { Severity::Warning } else { Severity::Broken };
     for name in off {
-        // What the Node sends itself needs no forwarding.
-        let severity = if matches!(case.question.from, From::Node(_)) { Severity::Warning } else { Severity::Broken };
         let message = format!("{name} is 0: the kernel passes no packets on between Pods and the network");
         draft.find(severity, Cause::ForwardingOff, message, vec![format!("sysctl -w {name}=1")]);
     }

@@ -1,5 +1,7 @@
 //! Does the plan of the client's Node forward the packet: policies, topology, source ranges?
 
+use std::collections::BTreeSet;
+
 use fairlead_api::ip;
 use fairlead_api::source::Key;
 use fairlead_api::view::{ServiceType, TrafficPolicy};
@@ -24,20 +26,24 @@ pub(super) fn look(case: &Case<'_>) -> Draft {
             None => case.blind("the plan of the client's Node was not looked at"),
         };
     }
-    let mut wrong = Vec::new();
+    let (mut wrong, mut served_elsewhere) = (Vec::new(), false);
     for decided in &case.evidence.decisions {
         let Decided { node, packet, decision } = decided;
         let to = std::net::SocketAddr::new(packet.dst, packet.port);
         draft.see(format!("{node}: from {} to {to}/{}: {}", packet.src, packet.protocol, decision.verdict));
         decision.steps.iter().filter(|step| is_worth_telling(step)).for_each(|step| draft.see(format!("  {step}")));
         wrong.extend(refusal(case, decided));
+        served_elsewhere |= is_announced_elsewhere(case, decided);
     }
-    let all = wrong.len() == case.evidence.decisions.len();
+    let all = wrong.len() == case.evidence.decisions.len() && !served_elsewhere;
     wrong.sort();
     wrong.dedup();
     for (cause, message) in wrong {
         let severity = if all { Severity::Broken } else { Severity::Warning };
         draft.find(severity, cause, message, remedies(case, cause));
+    }
+    for (cause, message) in taken(case) {
+        draft.warn(cause, message, remedies(case, cause));
     }
     draft
 }
@@ -55,6 +61,22 @@ fn found(steps: &[Step]) -> Option<(&PortKey, FrontendKind)> {
         Step::Found { port, kind, .. } => Some((port, *kind)),
         _ => None,
     })
+}
+
+/// Whether a packet is for an address that another Node with endpoints draws to itself: a load balancer asks each Node before it
+/// sends it anything.
+fn is_announced_elsewhere(case: &Case<'_>, decided: &Decided) -> bool {
+    let steps = &decided.decision.steps;
+    let balanced = found(steps).is_some_and(|(_, kind)| kind == FrontendKind::LoadBalancerIp);
+    let outside = matches!(case.question.from, From::Outside(_));
+    outside && balanced && steps.iter().any(|step| matches!(step, Step::ServedElsewhere))
+}
+
+/// Addresses of the Service that this client does not use, and that another Service has.
+fn taken(case: &Case<'_>) -> BTreeSet<(Cause, String)> {
+    let others = case.evidence.others.iter();
+    let taken = others.filter_map(|decided| refusal(case, decided));
+    taken.filter(|(cause, _)| *cause == Cause::AddressTaken).collect()
 }
 
 /// Why a packet does not get to an endpoint of the Service.

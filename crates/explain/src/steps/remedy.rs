@@ -1,10 +1,11 @@
 //! Commands that mend something, safe to paste: whatever comes from an object is quoted.
 
 use fairlead_api::source::Key;
-use fairlead_api::view::ServicePort;
+use fairlead_api::view::{ServicePort, TargetPort};
 use serde_json::{Value, json};
 
 use super::Case;
+use super::exists::type_name;
 
 /// A word of a command line.
 pub(crate) fn quote(word: &str) -> String {
@@ -35,10 +36,42 @@ pub(crate) fn logs(pod: &Key, container: &str, previous: bool) -> String {
     format!("kubectl logs {} -c {}{}", named(pod), quote(container), if previous { " --previous" } else { "" })
 }
 
+/// What somebody wrote of a port.
+fn port(port: &ServicePort) -> Value {
+    let target = match &port.target_port {
+        TargetPort::Number(0) => json!(port.port),
+        TargetPort::Number(number) => json!(number),
+        TargetPort::Name(name) => json!(name),
+    };
+    let mut made = json!({"port": port.port, "protocol": port.protocol.as_str(), "targetPort": target});
+    if !port.name.is_empty() {
+        made["name"] = json!(port.name);
+    }
+    made
+}
+
 impl Case<'_> {
     /// Changes the Service.
     pub(crate) fn patch(&self, change: &Value) -> String {
         format!("kubectl patch service {} -p {}", named(self.key), quote(&change.to_string()))
+    }
+
+    /// Makes the same Service in another namespace. What was given to this one stays with it: its address and node ports.
+    pub(crate) fn copy_to(&self, namespace: &str) -> String {
+        let spec = &self.service.spec;
+        let ports: Vec<Value> = spec.ports.iter().map(port).collect();
+        let mut made = json!({
+            "apiVersion": "v1", "kind": "Service",
+            "metadata": {"name": &*self.key.name, "namespace": namespace},
+            "spec": {"type": type_name(spec.kind), "selector": spec.selector, "ports": ports},
+        });
+        if self.service.is_headless() {
+            made["spec"]["clusterIP"] = json!("None");
+        }
+        if let Some(class) = &spec.load_balancer_class {
+            made["spec"]["loadBalancerClass"] = json!(class);
+        }
+        format!("echo {} | kubectl apply -f -", quote(&made.to_string()))
     }
 
     /// Sets a field of a port of the Service.

@@ -53,7 +53,8 @@ fn present(case: &Case<'_>, rules: &Rules, proxy: Option<&Component>, draft: &mu
     }
     if !missing.is_empty() {
         let severity = if missing.iter().any(|key| matters(case, key)) { Severity::Broken } else { Severity::Warning };
-        let message = format!("the kernel has no rules ({}) for {}", rules.mode, list(missing.iter()));
+        let mode = if rules.mode.is_empty() { String::new() } else { format!(" ({})", rules.mode) };
+        let message = format!("the kernel has no rules{mode} for {}", list(missing.iter()));
         report(severity, Cause::RulesMissing, message, proxy, draft);
     }
     if !wrong.is_empty() {
@@ -148,7 +149,8 @@ fn wanted(case: &Case<'_>) -> BTreeSet<FrontendKey> {
 
 /// Whether another Service has got it.
 fn is_taken(case: &Case<'_>, key: &FrontendKey) -> bool {
-    let steps = case.evidence.decisions.iter().flat_map(|decided| &decided.decision.steps);
+    let decided = case.evidence.decisions.iter().chain(&case.evidence.others);
+    let steps = decided.flat_map(|decided| &decided.decision.steps);
     let mut found = steps.filter_map(|step| match step {
         Step::Found { key, port, .. } => Some((key, port)),
         _ => None,

@@ -77,11 +77,7 @@ fn in_other_namespace(case: &Case<'_>, text: &str, pod: &Key, all: &[&Key], draf
     );
     let remedy = vec![
         format!("kubectl get pods -n {} -l {}", remedy::quote(&pod.namespace), remedy::quote(text)),
-        format!(
-            "{} | sed 's/namespace: .*/namespace: {}/' | kubectl apply -f -",
-            remedy::get("service", case.key),
-            pod.namespace
-        ),
+        case.copy_to(&pod.namespace),
     ];
     draft.find(case.severity(), Cause::PodsInOtherNamespace, message, remedy);
 }

@@ -1,9 +1,5 @@
 //! Can the Service work as it is written, and has it what the client asks for?
 
-use std::collections::BTreeSet;
-
-use fairlead_api::ip;
-use fairlead_api::source::Key;
 use fairlead_api::view::{Service, ServicePort, ServiceType, TargetPort};
 use serde_json::json;
 
@@ -11,6 +7,9 @@ use super::exists::port_text;
 use super::{Case, Draft, list, remedy};
 use crate::nearest::nearest;
 use crate::{Cause, From};
+use alias::alias;
+
+mod alias;
 
 /// A label that gives a Service to another proxy.
 const PROXY_NAME: &str = "service.kubernetes.io/service-proxy-name";
@@ -18,8 +17,6 @@ const PROXY_NAME: &str = "service.kubernetes.io/service-proxy-name";
 const OWN_DNS: &str = "fairlead-dns";
 /// A label that proxies take for headless.
 const HEADLESS: &str = "service.kubernetes.io/headless";
-/// So many aliases are followed.
-const MAX_ALIASES: usize = 16;
 
 pub(super) fn look(case: &Case<'_>) -> Draft {
     let mut draft = Draft::default();
@@ -148,12 +145,32 @@ fn asked_port(case: &Case<'_>, draft: &mut Draft) {
 
 /// Clients of a headless Service meet the Pods themselves, at the Pods' ports.
 fn headless_port(case: &Case<'_>, ports: &[&ServicePort], draft: &mut Draft) {
-    let Some(asked) = case.question.port.as_ref().and_then(|text| text.parse::<i32>().ok()) else { return };
+    if !case.service.is_headless() {
+        return;
+    }
+    let Some(asked) = case.question.port.as_ref().and_then(|text| text.parse::<i32>().ok()) else {
+        return same_ports(case, ports, draft);
+    };
     let wrong = ports.iter().find_map(|port| target(case, port).filter(|number| *number != asked));
-    if let Some(number) = wrong.filter(|_| case.service.is_headless()) {
+    if let Some(number) = wrong {
         let message = format!("it is headless: clients reach the Pods themselves, at port {number}, not {asked}");
         draft.broken(Cause::HeadlessPortUsed, message, vec![case.show()]);
     }
+}
+
+/// Without a selector not even the Pods tell which port is meant: whoever writes two of them expects a translation.
+fn same_ports(case: &Case<'_>, ports: &[&ServicePort], draft: &mut Draft) {
+    let by_hand = case.service.spec.selector.is_empty();
+    let differing = ports.iter().find_map(|port| match port.target_port {
+        TargetPort::Number(to) if to != 0 && to != port.port => Some((*port, to)),
+        _ => None,
+    });
+    let Some((port, to)) = differing.filter(|_| by_hand) else { return };
+    let message = format!(
+        "it is headless and has no selector: nobody translates port {} to targetPort {to}, so both must be the same",
+        port.port
+    );
+    draft.warn(Cause::HeadlessPortUsed, message, vec![case.set_port(port, "port", &json!(to)), case.show()]);
 }
 
 /// Whether a client outside of the cluster can reach it at all.
@@ -178,45 +195,4 @@ fn outside(case: &Case<'_>, draft: &mut Draft) {
             format!("from outside it is reached at a port of the Nodes: {}, not {asked}", list(node_ports.iter()));
         draft.broken(Cause::NodePortNeeded, message, vec![case.show(), "kubectl get nodes -o wide".to_owned()]);
     }
-}
-
-/// Whether an alias leads somewhere.
-fn alias(case: &Case<'_>, draft: &mut Draft) {
-    let name = case.service.spec.external_name.as_str();
-    let rename = case.patch(&json!({"spec": {"externalName": "server.example.com"}}));
-    if ip::parse(name).is_some() {
-        let message = format!("{name} is an address, but an alias can only stand for a name: DNS has no answer");
-        let plain = json!({"spec": {"type": "ClusterIP", "externalName": null, "ports": [{"port": 80}]}});
-        let register =
-            format!("fairlead register {} --address {} --port 80", remedy::named(case.key), remedy::quote(name));
-        let remedy = vec![case.patch(&plain), register, rename];
-        draft.broken(Cause::ExternalNameIsAddress, message, remedy);
-        return;
-    }
-    let mut seen = BTreeSet::from([case.key.clone()]);
-    let mut next = inside(name);
-    while let Some(key) = next.take().filter(|_| seen.len() <= MAX_ALIASES) {
-        let Some(target) = case.objects.service(&key) else {
-            let message = format!("{name} leads to the Service {key}, which does not exist");
-            draft.broken(Cause::ExternalNameTargetMissing, message, vec![rename]);
-            return;
-        };
-        if seen.contains(&key) {
-            let message = format!("{name} leads back to {key}: an alias that goes in a circle has no addresses");
-            draft.broken(Cause::ExternalNameLoops, message, vec![rename]);
-            return;
-        }
-        draft.see(format!("{name} is the Service {key}"));
-        if target.spec.kind == ServiceType::ExternalName {
-            next = inside(&target.spec.external_name);
-        }
-        seen.insert(key);
-    }
-}
-
-/// The Service a name of the cluster stands for: `web.shop.svc.cluster.local`.
-fn inside(name: &str) -> Option<Key> {
-    let mut labels = name.trim_end_matches('.').split('.');
-    let (service, namespace, kind) = (labels.next()?, labels.next()?, labels.next()?);
-    (kind == "svc").then(|| Key::new(namespace, service))
 }

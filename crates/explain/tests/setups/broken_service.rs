@@ -4,6 +4,7 @@ use fairlead_api::source::Key;
 use fairlead_api::view::Protocol;
 use fairlead_explain::{Cause, From};
 
+use crate::broken_endpoints::{manual, slice};
 use crate::lab::{Lab, Row, row, warns};
 
 pub(crate) fn rows() -> Vec<Row> {
@@ -49,7 +50,28 @@ fn aliases() -> Vec<Row> {
             Cause::ExternalNameTargetMissing,
             alias("db.shop.svc.cluster.local"),
         ),
+        row(
+            "an alias for a Service that does not exist, in a cluster with another domain",
+            Cause::ExternalNameTargetMissing,
+            alias("db.shop.svc.k8s.example").domain("k8s.example"),
+        ),
+        warns("an alias for a server with TLS", Cause::ExternalNameChangesHost, speaking("name: db, port: 443")),
+        warns(
+            "an alias for a web server by its name",
+            Cause::ExternalNameChangesHost,
+            speaking("name: http-main, port: 81"),
+        ),
+        warns(
+            "an alias for what says what it speaks",
+            Cause::ExternalNameChangesHost,
+            speaking("name: main, port: 81, appProtocol: kubernetes.io/wss"),
+        ),
     ]
+}
+
+/// An alias with such a port.
+fn speaking(port: &str) -> Lab {
+    alias("server.example.com").service(&format!("spec: {{ports: [{{{port}, protocol: TCP}}]}}"))
 }
 
 fn ports() -> Vec<Row> {
@@ -74,6 +96,13 @@ fn ports() -> Vec<Row> {
             "the Service's port at a headless Service",
             Cause::HeadlessPortUsed,
             Lab::new().service("spec: {clusterIP: None, clusterIPs: [None]}").port("80"),
+        ),
+        warns(
+            "a headless Service without selector whose ports differ",
+            Cause::HeadlessPortUsed,
+            manual()
+                .service("spec: {clusterIP: None, clusterIPs: [None], ports: [{name: http, port: 80, targetPort: 5432, protocol: TCP}]}")
+                .with(&slice("{}")),
         ),
         row("UDP to a port of TCP", Cause::ProtocolDiffers, Lab::new().port("80").protocol(Protocol::Udp)),
         row(
@@ -116,6 +145,15 @@ fn exposure() -> Vec<Row> {
             outside().service("{metadata: {creationTimestamp: '2026-01-02T00:00:00Z'}, spec: {externalIPs: [192.0.2.99]}}").with(
                 "{kind: Service, metadata: {name: early, namespace: default, creationTimestamp: '2026-01-01T00:00:00Z'},
                   spec: {selector: {app: web}, clusterIP: 10.96.0.30, clusterIPs: [10.96.0.30], externalIPs: [192.0.2.99],
+                    ports: [{port: 80, targetPort: 9376}]}}",
+            ),
+        ),
+        warns(
+            "an external IP that another Service has, asked from inside",
+            Cause::AddressTaken,
+            Lab::new().service("{metadata: {creationTimestamp: '2026-01-02T00:00:00Z'}, spec: {externalIPs: [192.0.2.99]}}").with(
+                "{kind: Service, metadata: {name: early, namespace: default, creationTimestamp: '2026-01-01T00:00:00Z'},
+                  spec: {selector: {app: client}, clusterIP: 10.96.0.30, clusterIPs: [10.96.0.30], externalIPs: [192.0.2.99],
                     ports: [{port: 80, targetPort: 9376}]}}",
             ),
         ),

@@ -107,6 +107,15 @@ fn balancers() -> Vec<Row> {
                    message: 'every address of pool lan is taken', involvedObject: {kind: Service, namespace: default, name: web}}",
             ),
         ),
+        row(
+            "a load balancer that waits, and an Event of something else",
+            Cause::LoadBalancerPending,
+            no_packet(outside()).with(
+                "{kind: Event, metadata: {name: e, namespace: default}, type: Warning, reason: LabelValueDiffers,
+                   message: 'an earlier finding', source: {component: fairlead-explain},
+                   involvedObject: {kind: Service, namespace: default, name: web}}",
+            ),
+        ),
         warns("a load balancer that waits, asked from inside", Cause::LoadBalancerPending, Lab::new().service(BALANCED)),
         row(
             "no load balancer runs",
@@ -152,6 +161,24 @@ fn policies() -> Vec<Row> {
             Cause::NoLocalEndpoint,
             only_there()
                 .service("spec: {type: NodePort, externalTrafficPolicy: Local, ports: [{name: http, port: 80, targetPort: 9376, nodePort: 30080, protocol: TCP}]}")
+                .from(From::Outside(None))
+                .port("30080"),
+        ),
+        warns(
+            "policy Local at a load balancer, and the endpoint on another Node, which draws packets to itself",
+            Cause::NoLocalEndpoint,
+            only_there()
+                .service(BALANCED)
+                .service("spec: {externalTrafficPolicy: Local}")
+                .service(ingress)
+                .from(From::Outside(None)),
+        ),
+        row(
+            "policy Local at a load balancer's node port, and the endpoint on another Node",
+            Cause::NoLocalEndpoint,
+            only_there()
+                .service(BALANCED)
+                .service("spec: {externalTrafficPolicy: Local}")
                 .from(From::Outside(None))
                 .port("30080"),
         ),
@@ -282,6 +309,16 @@ fn network() -> Vec<Row> {
             Cause::ForwardingOff,
             off(Lab::new().from(From::Node(None))),
         ),
+        warns("a kernel that forwards one family of two", Cause::ForwardingOff, {
+            off(Lab::new().service(crate::healthy::DUAL))
+        }),
+        Row {
+            alone: false,
+            ..row("a kernel that forwards none of two families", Cause::ForwardingOff, {
+                off(Lab::new().service(crate::healthy::DUAL))
+                    .seen(|evidence| evidence.forwarding.as_mut().expect("seen").v6 = Some(false))
+            })
+        },
         row(
             "a firewall that drops",
             Cause::ForeignRuleDrops,

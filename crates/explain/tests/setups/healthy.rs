@@ -10,7 +10,7 @@ pub(crate) fn rows() -> Vec<(&'static str, Lab)> {
     [plain(), shapes(), rollouts(), outside()].into_iter().flatten().collect()
 }
 
-const DUAL: &str =
+pub(crate) const DUAL: &str =
     "spec: {clusterIPs: [10.96.0.20, 'fd00:96::20'], ipFamilies: [IPv4, IPv6], ipFamilyPolicy: PreferDualStack}";
 
 fn plain() -> Vec<(&'static str, Lab)> {
@@ -73,6 +73,21 @@ fn shapes() -> Vec<(&'static str, Lab)> {
         ("an alias for a name outside", Lab::new().service(alias)),
         ("an alias for another Service", {
             Lab::new().service(&alias.replace("www.example.com", "kube-dns.kube-system.svc.cluster.local"))
+        }),
+        ("an alias for a Service of several clusters", {
+            Lab::new().service(&alias.replace("www.example.com", "web.shop.svc.clusterset.local"))
+        }),
+        ("an alias for a Service of another cluster, whose domain is longer", {
+            Lab::new().service(&alias.replace("www.example.com", "web.shop.svc.cluster.local.example.com"))
+        }),
+        ("an alias for a database", {
+            let ports = "ports: [{name: postgres, port: 5432, protocol: TCP}]";
+            Lab::new().service(&alias.replace("ports: null", ports))
+        }),
+        ("headless with endpoints by hand at one port", {
+            manual()
+                .service("spec: {clusterIP: None, clusterIPs: [None], ports: [{name: http, port: 5432, targetPort: 5432, protocol: TCP}]}")
+                .with(&slice("{}"))
         }),
         ("endpoints by hand", manual().with(&slice("{}"))),
         ("endpoints by hand without conditions or a targetRef, and a spare slice", {

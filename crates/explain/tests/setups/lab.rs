@@ -43,6 +43,7 @@ pub(crate) struct Lab {
     late: Vec<(&'static str, String, String)>,
     controller: bool,
     question: Question,
+    domain: Option<&'static str>,
     sockets: BTreeMap<Key, Vec<Socket>>,
     tweaks: Vec<Tweak>,
 }
@@ -87,6 +88,7 @@ impl Lab {
             late: Vec::new(),
             controller: true,
             question: Question { from: From::Pod(Key::new("default", "client")), ..Question::about(service) },
+            domain: None,
             sockets: BTreeMap::new(),
             tweaks: Vec::new(),
         };
@@ -219,6 +221,12 @@ impl Lab {
         self
     }
 
+    /// The cluster has another domain.
+    pub(crate) fn domain(mut self, domain: &'static str) -> Lab {
+        self.domain = Some(domain);
+        self
+    }
+
     /// The DNS server is our own, which every Node has.
     pub(crate) fn own_dns(mut self) -> Lab {
         let label = "metadata: {labels: {service.kubernetes.io/service-proxy-name: fairlead-dns}}";
@@ -293,6 +301,9 @@ impl Lab {
             self.change(kind, "default", &name, &fields);
         }
         let mut objects = Objects::default();
+        if let Some(domain) = self.domain {
+            objects.set_domain(domain);
+        }
         objects.apply(self.objects.iter().map(change));
         let mut evidence = self.evidence(&objects);
         for tweak in self.tweaks {

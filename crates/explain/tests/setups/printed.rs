@@ -65,6 +65,55 @@ fn a_change_concerns_the_services_it_may_change_something_for() {
 }
 
 #[test]
+fn what_a_load_balancer_says_is_told_and_what_others_say_is_not() {
+    let pending = |component: &str, reason: &str| {
+        let event = format!(
+            "{{kind: Event, metadata: {{name: e, namespace: default}}, type: Warning, reason: {reason}, message: 'so it is',
+               source: {{component: {component}}}, involvedObject: {{kind: Service, namespace: default, name: web}}}}"
+        );
+        let seen = Lab::new().service("spec: {type: LoadBalancer}").with(&event).build();
+        let report = check(&seen.question.service, &seen.objects);
+        assert_eq!(report.first, Some(Cause::LoadBalancerPending));
+        report.why().contains("so it is")
+    };
+    for (component, reason, told) in [
+        ("fairlead-balancer", "Whatever", true),
+        ("service-controller", "SyncLoadBalancerFailed", true),
+        ("metallb-controller", "AllocationFailed", true),
+        ("service", "FailedDeployModel", true),
+        ("fairlead-explain", "LabelValueDiffers", false),
+        ("fairlead-explain", "LoadBalancerPending", false),
+        ("fairlead-proxy", "TopologyAwareHintsDisabled", false),
+    ] {
+        assert_eq!(pending(component, reason), told, "{component} {reason}");
+    }
+}
+
+#[test]
+fn a_service_is_copied_to_another_namespace_without_what_was_given_to_it() {
+    let seen = Lab::new()
+        .without("Pod", "web-1")
+        .without("Pod", "web-2")
+        .with_pod("it's", "web-1", "10.244.1.7", "n1", "web")
+        .service(
+            "spec: {type: NodePort, ports: [{name: http, port: 80, targetPort: http, nodePort: 30080, protocol: TCP}]}",
+        )
+        .build();
+    let report = explain(&seen.question, &seen.objects, &seen.evidence);
+    assert_eq!(report.first, Some(Cause::PodsInOtherNamespace));
+    let command = &report.first_finding().unwrap().remedy[1];
+    let json = command.strip_prefix("echo '").and_then(|rest| rest.strip_suffix("' | kubectl apply -f -")).unwrap();
+    assert!(json.contains(r"it'\''s"), "{command}");
+    let made: serde_json::Value = serde_json::from_str(&json.replace(r"'\''", "'")).unwrap();
+    let expected = serde_json::json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "it's"},
+        "spec": {"type": "NodePort", "selector": {"app": "web"},
+            "ports": [{"name": "http", "port": 80, "protocol": "TCP", "targetPort": "http"}]},
+    });
+    assert_eq!(made, expected);
+}
+
+#[test]
 fn whatever_comes_from_objects_is_quoted_in_commands() {
     let seen = Lab::new()
         .service("spec: {selector: {app: \"we'b; rm\"}}")

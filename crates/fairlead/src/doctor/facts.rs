@@ -23,8 +23,8 @@ pub(super) struct Facts {
     pub(super) parameters: BTreeMap<&'static str, String>,
     /// What others have in nftables; those of iptables-nft are among them.
     pub(super) tables: Vec<Table>,
-    /// Tables of the old interface of iptables.
-    pub(super) legacy: Vec<String>,
+    /// Tables of the old interface of iptables, with their family: `ip` or `ip6`.
+    pub(super) legacy: Vec<(&'static str, String)>,
     /// Programs that run here, by name.
     pub(super) programs: Vec<(u32, String)>,
     /// Who listens.
@@ -35,7 +35,7 @@ pub(super) struct Facts {
     pub(super) nameservers: Vec<IpAddr>,
     pub(super) links: Vec<Link>,
     pub(super) data_dir: DataDir,
-    /// How many files this process may have open.
+    /// How many files a process may have open that asks for as many as it can.
     pub(super) open_files: Option<u64>,
     /// Now, in seconds of the epoch.
     pub(super) now: i64,
@@ -109,16 +109,21 @@ impl Facts {
 }
 
 impl Listener {
-    /// `python3 (pid 71)`, or that nobody may see who.
+    /// `python3 (pid 71)`, or that it cannot be seen who.
     pub(super) fn who(&self) -> String {
         match &self.program {
             Some((pid, name)) => format!("{name} (pid {pid})"),
-            None => "another program (run `fairlead doctor` as root to see which)".to_owned(),
+            None => "a program that cannot be seen from here (it may be Fairlead)".to_owned(),
         }
     }
 
-    /// It is one of ours.
+    /// It is one of ours, as far as can be seen.
     pub(super) fn is_ours(&self) -> bool {
-        self.program.as_ref().is_some_and(|(_, name)| name == "fairlead")
+        self.is("fairlead")
+    }
+
+    /// It is the program of that name. The kernel keeps the first 15 letters.
+    pub(super) fn is(&self, name: &str) -> bool {
+        self.program.as_ref().is_some_and(|(_, program)| program == name)
     }
 }

@@ -29,6 +29,8 @@ const OURS: &str = "fairlead";
 
 const PARAMETERS: &[&str] = &[
     "net.ipv4.ip_forward",
+    "net.ipv6.conf.all.forwarding",
+    "net.ipv6.conf.all.disable_ipv6",
     "net.ipv4.conf.all.rp_filter",
     "net.ipv4.conf.all.route_localnet",
     "net.ipv4.ip_local_port_range",
@@ -48,7 +50,7 @@ pub(super) fn machine(root: bool, data_dir: &Path) -> anyhow::Result<Facts> {
         controllers: controllers(),
         parameters: parameters(),
         tables: if root { tables()? } else { Vec::new() },
-        legacy: Iptables::legacy_tables(Version::V4),
+        legacy: legacy(),
         programs: sockets::programs(),
         listeners: sockets::listeners()?,
         node_ports: None,
@@ -102,6 +104,13 @@ fn controllers() -> Vec<String> {
 
 fn parameters() -> BTreeMap<&'static str, String> {
     PARAMETERS.iter().filter_map(|name| Some((*name, sysctl::read(name).ok()?))).collect()
+}
+
+/// Tables of the old interface of iptables.
+fn legacy() -> Vec<(&'static str, String)> {
+    let families = [("ip", Version::V4), ("ip6", Version::V6)];
+    let of = |(family, version)| Iptables::legacy_tables(version).into_iter().map(move |name| (family, name));
+    families.into_iter().flat_map(of).collect()
 }
 
 /// Tables of nftables that are not ours.
@@ -160,10 +169,10 @@ fn data(path: &Path) -> DataDir {
     }
 }
 
-/// The soft limit, in the fourth column of its line.
-fn open_files(limits: &str) -> Option<u64> {
+/// The hard limit, behind the soft one: parts that carry connections raise the soft one to it. `None`: there is none.
+pub(super) fn open_files(limits: &str) -> Option<u64> {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
-    line.split_ascii_whitespace().next()?.parse().ok()
+    line.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 fn seconds(time: SystemTime) -> i64 {

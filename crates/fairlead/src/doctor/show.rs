@@ -2,33 +2,37 @@
 
 use std::fmt::Write;
 
-use super::{Check, State};
+use super::{Check, State, worst};
+use crate::objects::table::one_line;
+use crate::paint::{Paint, Tone};
 
-/// All checks as text.
-pub(super) fn text(checks: &[Check]) -> String {
+/// All checks as text. Programs choose what they are called, so their names are not trusted.
+pub(super) fn text(checks: &[Check], paint: Paint) -> String {
     let mut text = String::new();
     let mut area = "";
     for check in checks {
         if check.area != area {
             area = check.area;
-            let _ = writeln!(text, "{area}");
+            let _ = writeln!(text, "{}", paint.tone(Tone::Strong, area));
         }
-        let _ = writeln!(text, "  {} {}", mark(check.state), check.finding);
+        let (mark, tone) = mark(check.state);
+        let _ = writeln!(text, "  {} {}", paint.tone(tone, mark), one_line(&check.finding));
         for line in &check.remedy {
-            let _ = writeln!(text, "      {line}");
+            let _ = writeln!(text, "      {}", one_line(line));
         }
     }
-    let _ = writeln!(text, "\n{}", summary(checks));
+    let tone = if worst(checks) <= State::Note { Tone::Good } else { mark(worst(checks)).1 };
+    let _ = writeln!(text, "\n{}", paint.tone(tone, &summary(checks)));
     text
 }
 
-fn mark(state: State) -> char {
+fn mark(state: State) -> (&'static str, Tone) {
     match state {
-        State::Ok => '✓',
-        State::Note => '·',
-        State::Unknown => '?',
-        State::Warn => '!',
-        State::Bad => '✗',
+        State::Ok => ("✓", Tone::Good),
+        State::Note => ("·", Tone::Faint),
+        State::Unknown => ("?", Tone::Fair),
+        State::Warn => ("!", Tone::Fair),
+        State::Bad => ("✗", Tone::Bad),
     }
 }
 

@@ -3,7 +3,9 @@ use std::net::SocketAddr;
 use fairlead_proxy::Mode;
 
 use super::facts::{Chain, DataDir, Facts, Link, Listener, NodePort, Table};
+use super::look::open_files;
 use super::{State, rules, show};
+use crate::paint::Paint;
 
 /// A machine with nothing wrong.
 fn well() -> Facts {
@@ -15,6 +17,8 @@ fn well() -> Facts {
         controllers: vec!["cpu".into(), "memory".into()],
         parameters: [
             ("net.ipv4.ip_forward", "1".to_owned()),
+            ("net.ipv6.conf.all.forwarding", "1".to_owned()),
+            ("net.ipv6.conf.all.disable_ipv6", "0".to_owned()),
             ("net.ipv4.ip_local_port_range", "32768\t60999".to_owned()),
             ("net.netfilter.nf_conntrack_max", "262144".to_owned()),
             ("net.netfilter.nf_conntrack_count", "12".to_owned()),
@@ -54,7 +58,7 @@ fn nothing_is_said_against_a_machine_that_is_well() {
     let checks = rules::check(&well());
     let wrong: Vec<_> = checks.iter().filter(|check| check.state > State::Note).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert!(show::text(&checks).ends_with("Nothing stands in the way.\n"));
+    assert!(show::text(&checks, Paint::NEVER).ends_with("Nothing stands in the way.\n"));
 }
 
 /// One thing is changed on a machine that is well: one thing is found, as grave as it should be.
@@ -75,7 +79,8 @@ fn set(facts: &mut Facts, name: &'static str, value: &str) {
 
 #[test]
 fn parameters_that_hurt_services_are_found() {
-    check(|it| set(it, "net.ipv4.ip_forward", "0"), State::Warn, "ip_forward is 0");
+    check(|it| set(it, "net.ipv4.ip_forward", "0"), State::Warn, "ip_forward is 0: IPv4");
+    check(|it| set(it, "net.ipv6.conf.all.forwarding", "0"), State::Warn, "forwarding is 0: IPv6");
     check(|it| it.links.push(link("eth1", "", 1500, true)), State::Warn, "rp_filter");
     check(|it| set(it, "net.netfilter.nf_conntrack_count", "250000"), State::Bad, "250000 flows of 262144");
     check(|it| set(it, "net.ipv4.conf.all.route_localnet", "1"), State::Warn, "route_localnet");
@@ -85,6 +90,14 @@ fn parameters_that_hurt_services_are_found() {
         set(it, "net.bridge.bridge-nf-call-iptables", "0");
     };
     check(bridged, State::Warn, "cni0");
+}
+
+#[test]
+fn a_machine_without_ipv6_need_not_pass_it_on() {
+    let mut facts = well();
+    set(&mut facts, "net.ipv6.conf.all.forwarding", "0");
+    set(&mut facts, "net.ipv6.conf.all.disable_ipv6", "1");
+    assert!(rules::check(&facts).iter().all(|check| check.state <= State::Note));
 }
 
 #[test]
@@ -111,7 +124,8 @@ fn others_who_do_the_same_or_drop_packets_are_found() {
     check(|it| it.tables.push(table("ip", "nat", &[("CILIUM_PRE", None, false)])), State::Warn, "Cilium");
     check(|it| it.programs.push((9, "kube-proxy".into())), State::Warn, "kube-proxy runs here (pid 9)");
     check(|it| it.programs.push((9, "speaker".into())), State::Warn, "speaker runs here");
-    check(|it| it.legacy.push("nat".into()), State::Warn, "old interface");
+    check(|it| it.legacy.push(("ip", "nat".into())), State::Warn, "old interface of iptables are here (ip nat)");
+    check(|it| it.legacy.push(("ip6", "filter".into())), State::Warn, "(ip6 filter)");
     let wall = [("FORWARD", Some("forward"), true)];
     check(|it| it.tables.push(table("ip", "filter", &wall)), State::Warn, "ip filter FORWARD drops");
     let door = [("in", Some("input"), true)];
@@ -134,6 +148,46 @@ fn ports_that_are_taken_are_found_with_who_has_them() {
     );
     check(|it| it.listeners.push(listener("UDP", "0.0.0.0:53", "dnsmasq")), State::Bad, "dnsmasq");
     check(|it| it.listeners.push(listener("TCP", "[::]:30080", "nginx")), State::Bad, "default/web");
+}
+
+/// Somebody who listens and whose program cannot be seen.
+fn stranger(protocol: &'static str, address: &str) -> Listener {
+    Listener { program: None, ..listener(protocol, address, "") }
+}
+
+#[test]
+fn who_cannot_be_seen_may_be_one_of_ours() {
+    for (protocol, port) in [("TCP", 6443), ("TCP", 10249), ("TCP", 10253), ("TCP", 10256), ("UDP", 53), ("TCP", 30080)]
+    {
+        let words = format!("port {port}");
+        for root in [true, false] {
+            let mut facts = well();
+            facts.root = root;
+            facts.listeners.push(stranger(protocol, &format!("0.0.0.0:{port}")));
+            let checks = rules::check(&facts);
+            let found = checks.iter().find(|check| check.area == "Ports" && check.finding.contains(&words));
+            let found = found.unwrap_or_else(|| panic!("{words}: {checks:#?}"));
+            assert_eq!(found.state, State::Unknown, "{found:?}");
+            assert!(found.finding.contains("may be Fairlead"), "{found:?}");
+            let remedy = if root { format!("ss -lnp 'sport = :{port}'") } else { "sudo fairlead doctor".to_owned() };
+            assert!(found.remedy[0].starts_with(&remedy), "{found:?}");
+        }
+    }
+}
+
+#[test]
+fn the_api_of_another_cluster_is_no_reason_to_stop_it() {
+    let mut facts = well();
+    facts.listeners = vec![listener("TCP", "[::]:6443", "kube-apiserver")];
+    let checks = rules::check(&facts);
+    assert!(checks.iter().all(|check| check.state <= State::Note), "{checks:#?}");
+    let note = checks.iter().find(|check| check.finding.contains("taken by kube-apiserver")).unwrap();
+    assert_eq!((note.state, note.remedy[0].contains("--secure-port")), (State::Note, true), "{note:?}");
+    check(
+        |it| it.listeners.push(listener("TCP", "[::]:10249", "kube-apiserver")),
+        State::Bad,
+        "taken by kube-apiserver",
+    );
 }
 
 #[test]
@@ -168,4 +222,42 @@ fn what_only_root_sees_is_said_to_be_unknown() {
     let unknown: Vec<_> = rules::check(&facts).into_iter().filter(|check| check.state == State::Unknown).collect();
     assert_eq!(unknown.len(), 2, "{unknown:#?}");
     assert!(unknown.iter().all(|check| check.remedy == ["sudo fairlead doctor"]));
+}
+
+#[test]
+fn open_files_are_as_many_as_a_process_may_ask_for() {
+    let limits = |soft: &str, hard: &str| {
+        format!(
+            "Limit                     Soft Limit           Hard Limit           Units\n\
+             Max processes             7                    9                    processes\n\
+             Max open files            {soft:<20} {hard:<20} files\n"
+        )
+    };
+    assert_eq!(open_files(&limits("1024", "1048576")), Some(1_048_576));
+    assert_eq!(open_files(&limits("1024", "4096")), Some(4096));
+    assert_eq!(open_files(&limits("1024", "unlimited")), None);
+    assert_eq!(open_files(""), None);
+}
+
+#[test]
+fn names_of_programs_do_not_move_the_terminal() {
+    let mut facts = well();
+    facts.listeners.push(listener("TCP", "0.0.0.0:6443", "\u{1b}]0;mine\u{7}\n✓"));
+    let text = show::text(&rules::check(&facts), Paint::NEVER);
+    assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text:?}");
+    assert!(text.contains("is taken by ^[]0;mine\\u{7} ✓ (pid 7)"), "{text}");
+}
+
+#[test]
+fn marks_have_a_colour_where_somebody_looks() {
+    let mut facts = well();
+    facts.nameservers.clear();
+    let text = show::text(&rules::check(&facts), Paint::ALWAYS);
+    for words in [
+        "\u{1b}[1mKernel\u{1b}[0m\n  \u{1b}[32m✓\u{1b}[0m ",
+        "  \u{1b}[33m!\u{1b}[0m /etc/resolv.conf",
+        "\n\u{1b}[33m1 warning.\u{1b}[0m\n",
+    ] {
+        assert!(text.contains(words), "{words:?} is missing:\n{text:?}");
+    }
 }

@@ -25,8 +25,8 @@ const MENDED: &str = "Mended";
 /// The longest message an Event may have.
 const LONGEST: usize = 1024;
 
-/// Writes Events until told to stop.
-pub(crate) async fn run(cluster: Cluster, host: &str, stop: CancellationToken) {
+/// Writes Events until told to stop. `domain` is that of the cluster's names.
+pub(crate) async fn run(cluster: Cluster, host: &str, domain: &str, stop: CancellationToken) {
     let recorder = Recorder::new(&cluster, "fairlead-explain", host);
     let mut mirror = Mirror::builder(&cluster)
         .with::<Service>()
@@ -37,6 +37,7 @@ pub(crate) async fn run(cluster: Cluster, host: &str, stop: CancellationToken) {
         .with::<Namespace>()
         .build();
     let (mut desk, mut purse) = (Desk::default(), Purse { events: BURST, at: Instant::now() });
+    desk.objects.set_domain(domain);
     loop {
         // Until all is listed, what is missing may only not have come yet.
         let due = desk.next_due().filter(|_| mirror.synced()).map(|due| purse.earliest(due));

@@ -6,18 +6,17 @@ use std::net::SocketAddr;
 use fairlead_api::source::Key;
 use fairlead_api::view::Protocol;
 use fairlead_cluster::Cluster;
-use fairlead_explain::{Balancer, Component, Evidence, Forwarding, From, Objects, Pod, Rules, Socket};
+use fairlead_explain::{Component, Evidence, Forwarding, From, Objects, Pod, Rules, Socket};
 use fairlead_kernel::netns::Namespace;
 use fairlead_kernel::nft::{Connection, Expr, Policy, Verdict};
 use fairlead_kernel::sockets::{self, Listening, Transport};
 use fairlead_kernel::sysctl;
 use fairlead_plan::{FrontendKey, Plan};
+use fairlead_proxy::Mode;
 use fairlead_proxy::held::{self, Presence};
 
 use super::here::{self, Here};
-use super::{Ask, names, packet};
-use crate::config::PAGE;
-use crate::lb::look;
+use super::{Ask, names, packet, parts};
 
 /// More Pods of one Service are not looked at: they are all alike.
 const MOST_PODS: usize = 50;
@@ -30,7 +29,11 @@ pub(super) async fn evidence(cluster: &Cluster, objects: &Objects, ask: &Ask, he
     let planned = packet::planned(cluster, objects, ask, here.as_ref().ok().copied()).await;
     if let Some(planned) = &planned {
         evidence.decisions = planned.decisions.clone();
+        evidence.others = planned.others.clone();
     }
+    let service = &ask.question.service;
+    evidence.controller = parts::controller(cluster, objects, service).await;
+    evidence.balancer = parts::balancer(cluster, objects, service, here.is_ok()).await;
     let here = match here {
         Ok(here) => here,
         Err(why) => {
@@ -38,7 +41,6 @@ pub(super) async fn evidence(cluster: &Cluster, objects: &Objects, ask: &Ask, he
             return evidence;
         }
     };
-    let service = &ask.question.service;
     let pods: Vec<_> = objects.pods_of(service).filter(|pod| pod.view.spec.node_name == here.node).cloned().collect();
     evidence.sockets = blocking(move || pods.iter().take(MOST_PODS).filter_map(|pod| listening(pod)).collect()).await;
     let client = match client_node(objects, &ask.question.from) {
@@ -49,11 +51,10 @@ pub(super) async fn evidence(cluster: &Cluster, objects: &Objects, ask: &Ask, he
         _ => Client::of(objects, &ask.question.from),
     };
     names::look(objects, ask, &client, &mut evidence).await;
-    evidence.balancer = balancer().await;
     let keys = planned.as_ref().map(|planned| frontends(planned.world.plan(), service)).unwrap_or_default();
-    let node = here.node.clone();
-    let (rules, proxy) = blocking(move || rules(&keys, &node)).await;
-    (evidence.rules, evidence.proxy) = (rules, proxy);
+    let held = blocking(move || rules(&keys)).await;
+    evidence.proxy = proxy(cluster, &here.node, held.as_ref()).await;
+    evidence.rules = held;
     evidence.forwarding = Some(forwarding());
     let droppers = blocking(droppers).await;
     if droppers.as_ref().is_some_and(Vec::is_empty) {
@@ -140,40 +141,31 @@ fn frontends(plan: &Plan, service: &Key) -> Vec<FrontendKey> {
     plan.frontends().filter(|frontend| *frontend.port.service == *service).map(|frontend| frontend.key).collect()
 }
 
-/// What is there, and whether there is anything of a proxy at all.
-fn rules(keys: &[FrontendKey], node: &str) -> (Option<Rules>, Option<Component>) {
-    match held::held(keys) {
-        Err(_) => (None, None),
-        Ok(Some(held)) => {
-            let leads = |(key, presence): (FrontendKey, Presence)| match presence {
-                Presence::Absent => None,
-                Presence::Leads(to) => Some((key, Some(to))),
-                Presence::Unknown => Some((key, None)),
-            };
-            let frontends: BTreeMap<FrontendKey, Option<BTreeSet<SocketAddr>>> =
-                held.frontends.into_iter().filter_map(leads).collect();
-            (Some(Rules { mode: held.mode.as_str().to_owned(), frontends }), None)
-        }
-        // Somebody else serves Services here.
-        Ok(None) if has_foreign_proxy() => (None, None),
-        Ok(None) => {
-            let proxy = Component {
-                alive: false,
-                name: format!("the proxy of Node {node}"),
-                error: Some("the kernel has no rules of it".to_owned()),
-                start: Some("fairlead proxy --kubeconfig FILE".to_owned()),
-                ..Component::default()
-            };
-            (Some(Rules::default()), Some(proxy))
-        }
-    }
+/// What is there. Without a mode: nothing at all of a proxy, neither ours nor another.
+fn rules(keys: &[FrontendKey]) -> Option<Rules> {
+    let Some(held) = held::held(keys).ok()? else {
+        // Where somebody else serves Services, it is theirs to be right.
+        return (!has_foreign_proxy()).then(Rules::default);
+    };
+    let leads = |(key, presence): (FrontendKey, Presence)| match presence {
+        Presence::Absent => None,
+        Presence::Leads(to) => Some((key, Some(to))),
+        Presence::Unknown => Some((key, None)),
+    };
+    let frontends: BTreeMap<FrontendKey, Option<BTreeSet<SocketAddr>>> =
+        held.frontends.into_iter().filter_map(leads).collect();
+    Some(Rules { mode: held.mode.as_str().to_owned(), frontends })
 }
 
-/// The load balancers of this machine, as their page tells; `None`: nobody knows.
-async fn balancer() -> Option<Balancer> {
-    let serves = look::report(PAGE).await.ok()?.serves;
-    let classes = [serves.class].into_iter().chain(serves.default.then(String::new)).collect();
-    Some(Balancer { alive: true, classes, pools: Some(serves.pools) })
+/// The proxy that made the rules, or should have.
+async fn proxy(cluster: &Cluster, node: &str, rules: Option<&Rules>) -> Option<Component> {
+    let Some(rules) = rules else { return parts::told(cluster, node).await };
+    let told = parts::proxy(cluster, node, rules.mode == Mode::Nftables.as_str()).await;
+    let none = || {
+        let error = Some("the kernel has no rules of it".to_owned());
+        Component { error, ..parts::stopped(node) }
+    };
+    told.or_else(|| rules.mode.is_empty().then(none))
 }
 
 /// Whether rules of kube-proxy are there.

@@ -1,15 +1,17 @@
 //! What does a client learn who asks for a Service by name? Its resolver's settings, and the answers to what it would ask, asked
 //! from where the client is.
 
+use std::fs::File;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fairlead_api::ip;
 use fairlead_api::source::Key;
 use fairlead_explain::{Dns, DnsReply, Evidence, From, Objects, Resolver};
+use fairlead_kernel::mount::read_within;
 use fairlead_kernel::netns::Namespace;
 use fairlead_pods::resolv;
 use fairlead_zone::Name;
@@ -23,6 +25,8 @@ const PATIENCE: Duration = Duration::from_millis(1000);
 const TRIES: usize = 2;
 /// More names a resolver does not try.
 const MOST_NAMES: usize = 32;
+/// The longest resolv.conf that is read.
+const LONGEST: u64 = 64 << 10;
 const A: u16 = 1;
 const CNAME: u16 = 5;
 const AAAA: u16 = 28;
@@ -35,7 +39,10 @@ pub(super) async fn look(objects: &Objects, ask: &Ask, client: &Client, evidence
         return;
     }
     let resolver = match &client.pod {
-        Some(_) => client.namespace.as_deref().and_then(of_processes),
+        Some(_) => {
+            let namespace = client.namespace.clone();
+            blocking(move || namespace.as_deref().and_then(of_processes)).await
+        }
         None => Some(Resolver { servers: cluster_dns(objects), search: Vec::new(), ndots: USUAL_NDOTS }),
     };
     let Some(resolver) = resolver else { return };
@@ -63,15 +70,16 @@ pub(crate) fn cluster_dns(objects: &Objects) -> Vec<IpAddr> {
     service.map(|it| it.spec.cluster_ips.iter().filter_map(|text| ip::parse(text)).collect()).unwrap_or_default()
 }
 
-/// The resolv.conf that processes in a network namespace see, if they do not see that of the machine.
+/// The resolv.conf that processes in a network namespace see, if they do not see that of the machine. It is theirs: what is there
+/// may be anything.
 fn of_processes(namespace: &Path) -> Option<Resolver> {
     let mounts = |who: &str| std::fs::metadata(format!("/proc/{who}/ns/mnt")).ok().map(|it| (it.dev(), it.ino()));
     let own = mounts("self");
     let processes = Namespace::at(namespace).ok()?.processes().ok()?;
     let apart = processes.iter().find(|pid| mounts(&pid.to_string()) != own)?;
-    let file = Path::new("/proc").join(apart.to_string()).join("root/etc/resolv.conf");
-    let text = std::fs::read_to_string(file).ok()?;
-    let read = resolv::parse(&text);
+    let root = File::open(format!("/proc/{apart}/root")).ok()?;
+    let text = read_within(&root, Path::new("/etc/resolv.conf"), LONGEST).ok()?;
+    let read = resolv::parse(&String::from_utf8(text).ok()?);
     let ndots = read.options.iter().find_map(|option| option.strip_prefix("ndots:")?.parse().ok());
     let servers = read.nameservers.iter().filter_map(|text| ip::parse(text)).collect();
     Some(Resolver { servers, search: read.searches, ndots: ndots.unwrap_or(USUAL_NDOTS) })
@@ -147,18 +155,25 @@ fn query(name: &str, rtype: u16, server: SocketAddr) -> DnsReply {
     DnsReply::Silence(last)
 }
 
+/// Asks a server once. Whatever comes that is no answer, it is waited for no longer.
 pub(crate) fn exchange(name: &Name, rtype: u16, server: SocketAddr) -> io::Result<Message> {
     let any: IpAddr = if server.is_ipv4() { [0; 4].into() } else { [0; 16].into() };
     let socket = UdpSocket::bind((any, 0))?;
     socket.connect(server)?;
-    socket.set_read_timeout(Some(PATIENCE))?;
+    let until = Instant::now() + PATIENCE;
     // The kernel chose the port at random, and nobody else can send to a socket that is connected.
     let id = socket.local_addr()?.port();
     socket.send(&message::query(id, name, rtype, Some(Edns::default())))?;
     let mut buffer = [0; 4096];
     loop {
+        let no_answer = || io::Error::new(io::ErrorKind::TimedOut, "no answer");
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(no_answer());
+        }
+        socket.set_read_timeout(Some(left))?;
         let length = socket.recv(&mut buffer).map_err(|error| match error.kind() {
-            io::ErrorKind::WouldBlock => io::Error::new(io::ErrorKind::TimedOut, "no answer"),
+            io::ErrorKind::WouldBlock => no_answer(),
             _ => error,
         })?;
         let read = Message::parse(&buffer[..length]);
@@ -190,6 +205,30 @@ fn reply(message: &Message) -> DnsReply {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn junk_does_not_put_the_end_of_waiting_off() {
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let at = server.local_addr().unwrap();
+        let (told, ended) = std::sync::mpsc::channel();
+        let junk = std::thread::spawn(move || {
+            let mut question = [0; 512];
+            let (length, client) = server.recv_from(&mut question).unwrap();
+            for _ in 0..30 {
+                if ended.recv_timeout(PATIENCE / 10).is_ok() {
+                    return;
+                }
+                let _ = server.send_to(b"junk", client);
+            }
+            // Who still waits is answered.
+            question[2] |= 0x80;
+            let _ = server.send_to(&question[..length], client);
+        });
+        let said = exchange(&"web.shop.svc.cluster.local".parse().unwrap(), A, at);
+        let _ = told.send(());
+        junk.join().unwrap();
+        assert_eq!(said.err().map(|error| error.kind()), Some(io::ErrorKind::TimedOut));
+    }
 
     #[test]
     fn a_resolver_tries_names_as_its_settings_say() {

@@ -22,6 +22,8 @@ const SOMEBODY: IpAddr = IpAddr::V4(Ipv4Addr::new(203, 0, 113, 77));
 pub(super) struct Planned {
     pub(super) world: World,
     pub(super) decisions: Vec<Decided>,
+    /// The same of addresses that the client does not use.
+    pub(super) others: Vec<Decided>,
 }
 
 /// Asks the plan; `None` if it cannot be made: there is no Node, or no such Pod.
@@ -44,8 +46,10 @@ pub(super) async fn planned(cluster: &Cluster, objects: &Objects, ask: &Ask, her
         here: is_here,
     };
     let targets = targets(objects, service, ask, &node);
+    // Other Services may have those, too, and the first has got them.
+    let others = unused(service, ask);
     let named = To::Service(ask.question.service.clone(), None, None);
-    let receivers: Vec<To> = targets.iter().cloned().chain([named]).collect();
+    let receivers: Vec<To> = targets.iter().chain(&others).cloned().chain([named]).collect();
     let part = part(objects, &from, &receivers, trace::ranges(cluster).await);
     let world = World::of(part, &settings, &about(receivers.first()?.clone())).ok()?;
     let decided = |to: To| {
@@ -53,7 +57,8 @@ pub(super) async fn planned(cluster: &Cluster, objects: &Objects, ask: &Ask, her
         Some(Decided { node: node.clone(), packet, decision })
     };
     let decisions = targets.into_iter().filter_map(decided).collect();
-    Some(Planned { world, decisions })
+    let others = others.into_iter().filter_map(decided).collect();
+    Some(Planned { world, decisions, others })
 }
 
 /// Somebody outside who may use the Service, since nobody said who it is.
@@ -96,6 +101,16 @@ fn targets(objects: &Objects, service: &Service, ask: &Ask, node: &str) -> Vec<T
         add(port.node_port, &own);
     }
     all
+}
+
+/// The addresses and ports for clients outside, of a client that is none of them.
+fn unused(service: &Service, ask: &Ask) -> Vec<To> {
+    if matches!(ask.question.from, From::Outside(_)) {
+        return Vec::new();
+    }
+    let addresses = outside(service);
+    let ports = service.spec.ports.iter().filter_map(|port| Some((u16::try_from(port.port).ok()?, port.protocol)));
+    ports.flat_map(|(at, protocol)| addresses.iter().map(move |ip| To::Address(*ip, at, protocol))).collect()
 }
 
 fn inside(service: &Service) -> Vec<IpAddr> {

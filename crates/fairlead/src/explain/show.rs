@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use fairlead_explain::{Finding, Live, Reply, Report, State, Step, Verdict};
 
+use crate::objects::table::harmless;
+
 /// So much of the kernel's trace is shown without being asked for.
 const SHORT: usize = 6;
 
@@ -44,7 +46,7 @@ fn step(text: &mut String, step: &Step, verbose: bool, paint: Paint) -> std::fmt
 }
 
 fn finding(text: &mut String, finding: &Finding, paint: Paint) -> std::fmt::Result {
-    writeln!(text, "  {}: {}", paint.with(BOLD, finding.cause.as_str()), finding.message)?;
+    writeln!(text, "  {}: {}", paint.with(BOLD, finding.cause.as_str()), theirs(&finding.message))?;
     for command in &finding.remedy {
         writeln!(text, "    $ {}", paint.with(CYAN, command))?;
     }
@@ -64,13 +66,18 @@ fn live(text: &mut String, live: &Live, verbose: bool, paint: Paint) -> std::fmt
     }
     let by = live.endpoint.map(|endpoint| format!(" by {endpoint}")).unwrap_or_default();
     let to = live.endpoint.map(|endpoint| format!(", sent on to {endpoint}")).unwrap_or_default();
-    let ended = live.ended_by.as_ref().map(|rule| format!(", because of {rule}")).unwrap_or_default();
+    let ended = live.ended_by.as_ref().map(|rule| format!(", because of {}", theirs(rule))).unwrap_or_default();
     match &live.reply {
         Reply::Answered => writeln!(text, "  it was answered{by}"),
         Reply::Refused => writeln!(text, "  it was refused{by}{ended}"),
         Reply::Nothing => writeln!(text, "  nothing came back{to}{ended}"),
-        Reply::Failed(why) => writeln!(text, "  it could not be sent: {why}"),
+        Reply::Failed(why) => writeln!(text, "  it could not be sent: {}", theirs(why)),
     }
+}
+
+/// Words that may be somebody else's, such as the message of an Event: nothing a terminal obeys, and no line that looks like ours.
+fn theirs(text: &str) -> String {
+    harmless(text).replace('\n', "\n      ")
 }
 
 const BOLD: &str = "1";
@@ -85,7 +92,12 @@ const CYAN: &str = "36";
 struct Paint(bool);
 
 impl Paint {
+    /// A text of whomever, in colour.
     fn with(self, code: &str, text: &str) -> String {
-        if self.0 { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+        let text = theirs(text);
+        if self.0 { format!("\x1b[{code}m{text}\x1b[0m") } else { text }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,17 +4,21 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use fairlead_api::Look;
+use fairlead_cluster::{Cluster, Method, Resource};
+use fairlead_history::Subject;
 use jiff::Zoned;
 use serde_json::{Value, json};
 
 use super::unified::{self, Line};
-use super::{Form, moment, show, times, whose};
+use super::{Form, moment, show, timeline, times, whose};
 use crate::door;
+use crate::objects::table::{harmless, one_line};
 use crate::objects::yaml;
 use crate::paint::{Paint, Tone};
+use crate::subject::similar;
 
 /// How it is used.
 pub(crate) const EXAMPLES: &str = "\
@@ -24,6 +28,9 @@ Examples:
   fairlead diff node/n1 --since 2h
 
 It exits with 0 if nothing is different, with 1 if something is, and with 2 if that cannot be told.";
+
+/// So many changes are looked through for one, and so many objects for a name that is meant.
+const MOST: usize = 1000;
 
 /// The options of `fairlead diff`.
 #[derive(Debug, Clone, Args)]
@@ -65,6 +72,14 @@ async fn told(flags: &DiffFlags) -> anyhow::Result<bool> {
     let cluster = door::open(flags.kubeconfig.as_deref()).await?.managed_by("fairlead-history");
     let then = moment(&cluster, &whose, Some(since)).await?;
     let today = moment(&cluster, &whose, None).await?;
+    if is_absent(&then) && is_absent(&today) {
+        was_there(&cluster, &whose).await?;
+    }
+    if let Some(gap) = then.text_opt("gap") {
+        let mark = Paint::stderr().tone(Tone::Fair, "Warning:");
+        // What is printed is for `patch`, too.
+        writeln!(std::io::stderr(), "{mark} at that time {}", one_line(gap)).context("writing the warning")?;
+    }
     let parts = parts(&then, &today);
     let text = match flags.output {
         Form::Json => format!("{:#}\n", json!({"then": then, "now": today, "different": !parts.is_empty()})),
@@ -75,6 +90,32 @@ async fn told(flags: &DiffFlags) -> anyhow::Result<bool> {
     };
     std::io::stdout().write_all(text.as_bytes()).context("writing the answer")?;
     Ok(!parts.is_empty())
+}
+
+/// Nothing of it was there.
+fn is_absent(answer: &Value) -> bool {
+    answer.at("object").is_null() && ["endpoints", "pods"].iter().all(|part| answer.list(part).is_empty())
+}
+
+/// What is there neither then nor now may have come and gone. Of what nobody ever heard the name is wrong.
+async fn was_there(cluster: &Cluster, whose: &str) -> anyhow::Result<()> {
+    let past = timeline(cluster, Some(whose), None, MOST).await?;
+    // A gap is told of everything.
+    if past.list("items").iter().any(|item| item.text("change") != "gap") {
+        return Ok(());
+    }
+    let subject: Subject = whose.parse().map_err(|why: String| anyhow!(why))?;
+    let list = format!("{}?limit={MOST}", Resource::of(subject.kind.kind()).path(&subject.namespace));
+    // Who may read the past need not be allowed to list what is there.
+    let there = cluster.request(Method::GET, &list, None).await.unwrap_or_default();
+    let names = there.list("items").iter().map(|one| one.at("metadata").text("name"));
+    match similar(&subject.name, names) {
+        Some(near) => {
+            let near = Subject { name: near.to_owned(), ..subject };
+            bail!("the record knows no {whose}; did you mean {near}?")
+        }
+        None => bail!("the record knows no {whose}; `fairlead history` shows whose changes are kept"),
+    }
 }
 
 /// What differs: what it is of, then and now, as text.
@@ -94,7 +135,8 @@ pub(super) fn parts(then: &Value, now: &Value) -> Vec<(&'static str, String, Str
     all.into_iter().filter(|(_, then, now)| then != now).collect()
 }
 
-fn printed(parts: &[(&str, String, String)], whose: &str, when: &str, paint: Paint) -> String {
+/// The same for people.
+pub(super) fn printed(parts: &[(&str, String, String)], whose: &str, when: &str, paint: Paint) -> String {
     let mut out = String::new();
     for (what, then, now) in parts {
         let what = if what.is_empty() { String::new() } else { format!(" {what}") };
@@ -110,9 +152,10 @@ fn printed(parts: &[(&str, String, String)], whose: &str, when: &str, paint: Pai
 }
 
 fn painted(line: Line<'_>, paint: Paint) -> String {
+    let text = harmless(&line.text());
     match line {
-        Line::Same(_) => line.text(),
-        Line::Gone(_) => paint.tone(Tone::Bad, &line.text()),
-        Line::New(_) => paint.tone(Tone::Good, &line.text()),
+        Line::Same(_) => text,
+        Line::Gone(_) => paint.tone(Tone::Bad, &text),
+        Line::New(_) => paint.tone(Tone::Good, &text),
     }
 }

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
+use crate::objects::table::{harmless, one_line};
 use crate::objects::yaml;
 use crate::paint::{Paint, Tone};
 
@@ -48,7 +49,7 @@ fn entry(item: &Value, time: &str, paint: Paint) -> String {
     let change = item.text("change");
     if change == "gap" {
         let words: Vec<&str> = lines.collect();
-        return format!("{time}  {}\n", paint.tone(Tone::Fair, &words.join(" ")));
+        return format!("{time}  {}\n", paint.tone(Tone::Fair, &one_line(&words.join(" "))));
     }
     let tone = match change {
         "created" => Tone::Good,
@@ -57,14 +58,14 @@ fn entry(item: &Value, time: &str, paint: Paint) -> String {
     };
     let by = match item.text("by") {
         "" => String::new(),
-        by => paint.tone(Tone::Faint, &format!("  by {by}")),
+        by => paint.tone(Tone::Faint, &format!("  by {}", one_line(by))),
     };
-    let what = paint.tone(Tone::Strong, &format!("{} {}", item.text("kind"), place(item)));
+    let what = paint.tone(Tone::Strong, &one_line(&format!("{} {}", item.text("kind"), place(item))));
     // Events are not changed; they happen.
     let change = if change == "event" { String::new() } else { format!(" {}", paint.tone(tone, change)) };
     let mut out = format!("{time}  {what}{change}{by}\n");
     for line in lines {
-        out.push_str(&format!("                 {line}\n"));
+        out.push_str(&format!("                 {}\n", one_line(line)));
     }
     out
 }
@@ -82,7 +83,7 @@ pub(super) fn moment(answer: &Value, zone: &TimeZone, paint: Paint) -> String {
     let mut out = paint.tone(Tone::Strong, &format!("{} at {date} {}", answer.text("subject"), seconds(&time)));
     out.push('\n');
     if let Some(gap) = answer.text_opt("gap") {
-        out.push_str(&format!("{}\n", paint.tone(Tone::Fair, gap)));
+        out.push_str(&format!("{}\n", paint.tone(Tone::Fair, &one_line(gap))));
     }
     let object = answer.at("object");
     if object.is_null() {
@@ -96,7 +97,7 @@ pub(super) fn moment(answer: &Value, zone: &TimeZone, paint: Paint) -> String {
         "\n{}\n",
         paint.tone(Tone::Faint, &format!("# resourceVersion {}", answer.text("revision")))
     ));
-    out.push_str(&yaml::print(object));
+    out.push_str(&harmless(&yaml::print(object)));
     out
 }
 
@@ -139,7 +140,8 @@ pub(super) fn pod(one: &Value) -> String {
 }
 
 fn words(words: &[&str]) -> String {
-    words.iter().filter(|word| !word.is_empty()).copied().collect::<Vec<_>>().join("  ")
+    let said = words.iter().filter(|word| !word.is_empty()).copied();
+    one_line(&said.collect::<Vec<_>>().join("  "))
 }
 
 /// `2026-11-16` and `14:03:07.120`, where the reader is.

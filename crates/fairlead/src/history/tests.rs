@@ -1,7 +1,9 @@
 use jiff::Zoned;
+use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
-use super::{difference, times, unified, whose};
+use super::{difference, show, times, unified, whose};
+use crate::paint::Paint;
 
 #[test]
 fn times_are_read_as_people_say_them() {
@@ -80,4 +82,34 @@ fn only_what_differs_is_shown() {
     assert_eq!(what(answer(80, "ready"), answer(81, "ready")), [""]);
     assert_eq!(what(answer(80, "ready"), answer(80, "not ready")), ["endpoints"]);
     assert_eq!(what(json!({"object": null}), answer(80, "ready")), ["", "endpoints"]);
+}
+
+/// What somebody may write into an Event or a condition.
+const THEIRS: &str = "\u{1b}]0;mine\u{7}\r\n12:00:00.000  Service default/web deleted";
+
+#[test]
+fn what_others_wrote_neither_moves_the_terminal_nor_looks_like_a_change() {
+    let check = |text: String, times: usize| {
+        assert!(!text.contains(|c: char| c.is_control() && c != '\n' && c != '\t'), "{text:?}");
+        assert_eq!(text.matches("^[]0;mine\\u{7}\\r ").count(), times, "{text}");
+        assert!(!text.lines().any(|line| line.starts_with("12:00")), "{text}");
+    };
+    let at = "2026-03-10T11:00:00.000000Z";
+    let event = |change: &str| json!({"at": at, "kind": "Event", "name": THEIRS, "by": THEIRS, "change": change, "lines": [THEIRS]});
+    check(show::timeline(&json!({"items": [event("event")]}), None, &TimeZone::UTC, Paint::NEVER), 3);
+    check(show::timeline(&json!({"items": [event("gap")]}), None, &TimeZone::UTC, Paint::NEVER), 1);
+
+    let answer = |why: &str| {
+        let endpoint = json!({"address": "10.0.0.1", "why": why, "target": why});
+        let pod = json!({"name": "web-1", "why": why, "phase": "Running"});
+        let object = json!({"metadata": {"name": "web"}});
+        json!({"at": at, "subject": "svc/default/web", "gap": why, "object": object, "endpoints": [endpoint], "pods": [pod]})
+    };
+    check(show::moment(&answer(THEIRS), &TimeZone::UTC, Paint::NEVER), 4);
+    let parts = difference::parts(&answer(THEIRS), &answer("ready"));
+    check(difference::printed(&parts, "svc/default/web", "then", Paint::NEVER), 3);
+    // YAML has escapes of its own.
+    let noted = json!({"object": {"metadata": {"annotations": {"note": THEIRS}}}});
+    let parts = difference::parts(&noted, &json!({"object": null}));
+    check(difference::printed(&parts, "svc/default/web", "then", Paint::NEVER), 0);
 }

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::list::Row;
 use super::look::{self, Known};
 use super::{Output, Place};
+use crate::objects::table::harmless;
 use crate::pods::list::aligned;
 
 /// Prints everything about one.
@@ -67,7 +68,7 @@ fn as_text(known: &Known, service: &Service, events: &[Value]) -> String {
     let mut text = String::new();
     // Writing into a String does not fail.
     let _ = write(&mut text, known, service, events);
-    text
+    harmless(&text)
 }
 
 fn write(text: &mut String, known: &Known, service: &Service, events: &[Value]) -> std::fmt::Result {

@@ -68,9 +68,14 @@ pub(crate) async fn run(flags: ApplyFlags) -> anyhow::Result<()> {
                 progress.clear();
                 told(&resource, manifest, outcome, flags.dry_run)?;
             }
-            // The next one would hear the same.
-            Err(error) if is_unreachable(&error) => return Err(error),
-            Err(error) => errors.push(error),
+            Err(error) => {
+                let unreachable = is_unreachable(&error);
+                errors.push(error);
+                // The next one would hear the same.
+                if unreachable {
+                    break;
+                }
+            }
         }
         progress.step();
     }

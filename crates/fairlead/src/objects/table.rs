@@ -3,6 +3,8 @@
 use fairlead_api::{Look, age};
 use serde_json::{Value, json};
 
+use crate::paint::{Paint, Tone};
+
 #[cfg(test)]
 mod tests;
 
@@ -181,9 +183,38 @@ fn text(cell: &Value) -> String {
     format!("{}{cut}", harmless(line))
 }
 
-/// A text without what a terminal would obey.
-pub(super) fn harmless(text: &str) -> String {
-    text.replace('\u{1b}', "^[").replace('\r', "\\r")
+/// A text without what a terminal would obey: what others wrote may not change a title, a colour or the lines above. Escapes and
+/// carriage returns look as kubectl shows them.
+pub(crate) fn harmless(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '\u{1b}' => out.push_str("^["),
+            '\r' => out.push_str("\\r"),
+            '\n' | '\t' => out.push(letter),
+            letter if letter.is_control() => out.extend(letter.escape_default()),
+            letter => out.push(letter),
+        }
+    }
+    out
+}
+
+/// The same on one line.
+pub(crate) fn one_line(text: &str) -> String {
+    harmless(text).replace('\n', " ")
+}
+
+/// Rows as a table, the first of which names the columns; `cell` paints those of the others, told with their column.
+pub(crate) fn lines(rows: &[Vec<String>], paint: Paint, cell: impl Fn(usize, &str) -> String) -> String {
+    let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(|cell| one_line(cell)).collect()).collect();
+    let mut widths = Widths::default();
+    widths.fit(rows.iter().map(Vec::as_slice));
+    let line = |(at, row): (usize, &Vec<String>)| match at {
+        0 => widths.line(row, |_, name| paint.tone(Tone::Strong, name)),
+        _ => widths.line(row, &cell),
+    };
+    // Columns at the end may be empty.
+    rows.iter().enumerate().map(|row| line(row).trim_end().to_owned() + "\n").collect()
 }
 
 /// `name` of `app.kubernetes.io/name`.

@@ -8,6 +8,7 @@ use fairlead_api::{Look, kinds};
 use serde_json::Value;
 
 use super::Place;
+use crate::objects::table::one_line;
 
 /// How many of the columns the API server offers are shown: up to the Node.
 const COLUMNS: usize = 7;
@@ -50,6 +51,7 @@ fn cells(row: &Value, namespaces: bool) -> Vec<String> {
 
 /// Rows as lines, each column as wide as its widest cell.
 pub(crate) fn aligned(rows: &[Vec<String>]) -> String {
+    let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(|cell| one_line(cell)).collect()).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
     let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or_default()).collect();
@@ -68,5 +70,10 @@ mod tests {
     fn columns_are_as_wide_as_their_widest_cell() {
         let rows = [["NAME", "IP"], ["web-1", "10.244.0.5"]].map(|row| row.map(str::to_owned).to_vec());
         assert_eq!(aligned(&rows), "NAME    IP\nweb-1   10.244.0.5\n");
+    }
+
+    #[test]
+    fn cells_move_neither_the_terminal_nor_other_lines() {
+        assert_eq!(aligned(&[vec!["a\u{1b}]0;x\u{7}\nb".to_owned()]]), "a^[]0;x\\u{7} b\n");
     }
 }

@@ -43,15 +43,17 @@ pub(super) enum Stage {
 #[derive(Debug)]
 pub(super) struct Passages {
     seed: u64,
+    /// What no other process has, on this machine or another: containers all have the same number.
+    own: u64,
     /// Those written by this process that its own proxy has not told of.
     waiting: Mutex<BTreeMap<u64, ()>>,
 }
 
 impl Passages {
-    /// Those of a cluster.
-    pub(super) fn new(cluster: &str) -> Passages {
+    /// Those of a cluster, as a process sees them that has drawn a number of its own.
+    pub(super) fn new(cluster: &str, own: u64) -> Passages {
         let seed = cluster.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| mixed(hash ^ u64::from(byte)));
-        Passages { seed, waiting: Mutex::default() }
+        Passages { seed, own, waiting: Mutex::default() }
     }
 
     /// The spans that are whole now.
@@ -110,8 +112,8 @@ impl Passages {
     fn span(&self, seen: &Seen, part: Part, parent: Option<Part>, micros: u64) -> Span {
         Span {
             trace: u128::from(self.number(seen.revision, 0)) << 64 | u128::from(self.number(seen.revision, 1)),
-            id: self.number(seen.revision, part.number()),
-            parent: parent.map(|parent| self.number(seen.revision, parent.number())),
+            id: self.number(seen.revision, self.salt(part)),
+            parent: parent.map(|parent| self.number(seen.revision, self.salt(parent))),
             name: String::new(),
             start: seen.at.saturating_sub(micros.saturating_mul(1000)),
             end: seen.at,
@@ -119,7 +121,17 @@ impl Passages {
         }
     }
 
-    /// The same in every process of a cluster, and never 0.
+    /// The spans of several Nodes have to differ where those of one write must not.
+    fn salt(&self, part: Part) -> u64 {
+        match part {
+            Part::Write => 2,
+            Part::Commit => 3,
+            Part::Program => mixed(self.own) ^ 4,
+            Part::Kernel => mixed(self.own) ^ 5,
+        }
+    }
+
+    /// The same in every process of a cluster for the same salt, and never 0.
     fn number(&self, revision: u64, salt: u64) -> u64 {
         mixed(self.seed ^ mixed(revision) ^ mixed(salt.wrapping_add(0x5a17))).max(1)
     }
@@ -132,18 +144,6 @@ enum Part {
     Commit,
     Program,
     Kernel,
-}
-
-impl Part {
-    /// The spans of several Nodes have to differ where those of one write must not.
-    fn number(self) -> u64 {
-        match self {
-            Part::Write => 2,
-            Part::Commit => 3,
-            Part::Program => 4 | u64::from(std::process::id()) << 8,
-            Part::Kernel => 5 | u64::from(std::process::id()) << 8,
-        }
-    }
 }
 
 /// Every bit of a number depends on every other (the last steps of SplitMix64).
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_write_and_its_programming_are_one_trace() {
-        let passages = Passages::new("one");
+        let passages = Passages::new("one", 1);
         let written = passages.take(&committed(7, "/registry/services/specs/default/web"));
         let [write, commit] = &written[..] else { panic!("{written:?}") };
         assert_eq!((write.name.as_str(), write.parent), ("write services/specs default/web", None));
@@ -182,8 +182,17 @@ mod tests {
     }
 
     #[test]
+    fn nodes_tell_of_one_write_in_spans_of_their_own() {
+        let [one, two] = [1, 2].map(|own| Passages::new("one", own).take(&programmed(7)));
+        let ids: std::collections::BTreeSet<u64> = one.iter().chain(&two).map(|span| span.id).collect();
+        assert_eq!(ids.len(), 4, "{one:?} {two:?}");
+        assert_eq!((one[0].trace, one[0].parent), (two[0].trace, two[0].parent), "they are of the same write");
+        assert_eq!([one[1].parent, two[1].parent], [Some(one[0].id), Some(two[0].id)]);
+    }
+
+    #[test]
     fn what_is_programmed_at_once_belongs_to_every_write_before_it() {
-        let passages = Passages::new("one");
+        let passages = Passages::new("one", 1);
         for revision in [3, 5, 9] {
             passages.take(&committed(revision, "/registry/endpointslices/default/web-x"));
         }
@@ -194,19 +203,19 @@ mod tests {
 
     #[test]
     fn other_objects_reach_no_kernel() {
-        assert_eq!(Passages::new("one").take(&committed(1, "/registry/pods/default/web")), []);
+        assert_eq!(Passages::new("one", 1).take(&committed(1, "/registry/pods/default/web")), []);
     }
 
     #[test]
     fn clusters_have_traces_of_their_own() {
-        let trace = |cluster: &str| Passages::new(cluster).take(&programmed(1))[0].trace;
+        let trace = |cluster: &str| Passages::new(cluster, 1).take(&programmed(1))[0].trace;
         assert_ne!(trace("one"), trace("two"));
         assert_eq!(trace("one"), trace("one"));
     }
 
     #[test]
     fn what_nobody_programs_is_forgotten() {
-        let passages = Passages::new("one");
+        let passages = Passages::new("one", 1);
         for revision in 0..2 * MOST as u64 {
             passages.take(&committed(revision, "/registry/services/specs/default/web"));
         }

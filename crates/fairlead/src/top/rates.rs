@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::{Column, TopFlags};
-use crate::pods::list::aligned;
+use crate::objects::table;
+use crate::paint::{Paint, Tone};
 
 /// What something was counted for. A Service comes before its endpoints.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -97,7 +98,7 @@ impl Rates {
     }
 
     /// Those asked for, the busiest first.
-    pub(super) fn table(&self, flags: &TopFlags) -> String {
+    pub(super) fn table(&self, flags: &TopFlags, paint: Paint) -> String {
         let asked = |of: &Of| flags.namespace.as_ref().is_none_or(|namespace| of.namespace == *namespace);
         let services =
             self.0.iter().filter(|(of, rate)| of.endpoint.is_none() && asked(of) && (flags.all || !rate.is_idle()));
@@ -118,7 +119,11 @@ impl Rates {
                 rows.extend(self.endpoints_of(of));
             }
         }
-        aligned(&rows)
+        // What was not counted, and what did not happen, is less important.
+        table::lines(&rows, paint, |_, cell| match cell {
+            "-" | "0.0" | "0 B" => paint.tone(Tone::Faint, cell),
+            _ => cell.to_owned(),
+        })
     }
 
     fn endpoints_of<'a>(&'a self, of: &'a Of) -> impl Iterator<Item = Vec<String>> + 'a {
@@ -190,7 +195,7 @@ mod tests {
     fn check(line: &str, wanted: &str) {
         let (before, now) = samples();
         let flags = Line::parse_from(format!("top {line}").split_whitespace()).flags;
-        assert_eq!(Rates::between(&before, &now).table(&flags), wanted, "{line}");
+        assert_eq!(Rates::between(&before, &now).table(&flags, Paint::NEVER), wanted, "{line}");
     }
 
     #[test]
@@ -213,6 +218,15 @@ mod tests {
              default     web             http   10.0            2.0 KiB   0 B          30\n\
              \x20             10.0.0.1:80          10.0            -         -            20\n",
         );
+    }
+
+    #[test]
+    fn names_of_columns_stand_out_where_somebody_looks() {
+        let (before, now) = samples();
+        let flags = Line::parse_from(["top"]).flags;
+        let table = Rates::between(&before, &now).table(&flags, Paint::ALWAYS);
+        assert!(table.starts_with("\u{1b}[1mNAMESPACE\u{1b}[0m   \u{1b}[1mSERVICE\u{1b}[0m   "), "{table:?}");
+        assert!(table.contains("\u{1b}[2m0 B\u{1b}[0m       2.0 MiB      200\n"), "{table:?}");
     }
 
     #[test]

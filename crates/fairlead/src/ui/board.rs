@@ -18,9 +18,12 @@ pub(super) use rows::{Rows, TooOld};
 
 mod row;
 mod rows;
+#[cfg(test)]
+mod tests;
 
-/// How long the first question may wait.
+/// How long the first question of somebody may wait, and how long a program's that asks for numbers, which gives up soon.
 const PATIENCE: Duration = Duration::from_secs(20);
+const SHORT: Duration = Duration::from_secs(3);
 /// So many rows are made at once; in between, others may read.
 const AT_ONCE: usize = 128;
 
@@ -56,13 +59,19 @@ impl Board {
 
     /// What is on it, as soon as everything was listed once.
     pub(crate) async fn open(&self) -> Result<&Arc<Shared>, Failure> {
+        let still =
+            || Failure::new(503, "ServiceUnavailable", "the cluster is still being read: try again in a moment");
+        self.within(PATIENCE).await.ok_or_else(still)
+    }
+
+    /// The same for who would rather know nothing of it than wait.
+    pub(crate) async fn soon(&self) -> Option<&Arc<Shared>> {
+        self.within(SHORT).await
+    }
+
+    async fn within(&self, patience: Duration) -> Option<&Arc<Shared>> {
         let shared = self.begin();
-        let mut moved = shared.moved.subscribe();
-        let listed = tokio::time::timeout(PATIENCE, moved.wait_for(|revision| *revision > 0)).await;
-        match listed {
-            Ok(Ok(_)) => Ok(shared),
-            _ => Err(Failure::new(503, "ServiceUnavailable", "the cluster is still being read: try again in a moment")),
-        }
+        shared.listed(patience).await.then_some(shared)
     }
 }
 
@@ -83,6 +92,13 @@ impl Shared {
         // Revisions of an earlier run are lower than all of this one.
         let first = u64::try_from(now.as_millisecond()).unwrap_or(1).max(1);
         Shared { objects: RwLock::default(), rows: RwLock::new(Rows::new(first)), moved: watch::Sender::new(0) }
+    }
+
+    /// Whether everything was listed once, or is before the patience is at its end.
+    async fn listed(&self, patience: Duration) -> bool {
+        let mut moved = self.moved.subscribe();
+        let listed = tokio::time::timeout(patience, moved.wait_for(|revision| *revision > 0)).await;
+        listed.is_ok_and(|listed| listed.is_ok())
     }
 
     /// The rows.

@@ -11,7 +11,7 @@ use fairlead_zone::message::{Message, Rcode, Record};
 use fairlead_zone::{Change, Name, Options, Zone, rtype};
 use serde_json::{Value, json};
 
-use super::{Ui, absent, or};
+use super::{Ui, absent, or, to_the_end};
 use crate::config::Config;
 use crate::explain::names;
 
@@ -91,9 +91,9 @@ pub(super) async fn answer(ui: &Ui, question: &Question<'_>) -> Result<Value, Fa
         None => ui.dns.plain(&board.objects()),
     };
     let server = resolver.servers.first().map(|ip| SocketAddr::new(*ip, 53)).ok_or_else(no_dns)?;
-    let _place = ui.place().await?;
     let candidates = names::candidates(name, &resolver);
-    let asked = tokio::task::spawn_blocking(move || walk(&candidates, rtype, server)).await;
+    let walked = async move { tokio::task::spawn_blocking(move || walk(&candidates, rtype, server)).await };
+    let asked = to_the_end(ui.place().await?, walked).await?;
     let asked = asked.map_err(|error| Failure::internal(error.to_string()))?;
     let (objects, domain) = (board.objects(), ui.dns.domain());
     let found = asked.iter().position(|one| matches!(&one.reply, Ok(message) if !message.answer.is_empty()));

@@ -17,8 +17,8 @@ const PROCESS: [&str; 3] = ["process_", "# HELP process_", "# TYPE process_"];
 /// All of it, as Prometheus reads it.
 pub(super) async fn text(ui: &Ui) -> String {
     let mut registry = Registry::default();
-    // Who asks too early is told nothing of the cluster.
-    if let Ok(board) = ui.board.open().await {
+    // Who asks too early is told nothing of the cluster: Prometheus waits ten seconds, and then has nothing at all.
+    if let Some(board) = ui.board.soon().await {
         services(&mut registry, &board.rows());
         members(&mut registry, &board.objects());
     }
@@ -51,8 +51,7 @@ fn gauges(registry: &mut Registry, name: &str, help: &str, states: impl IntoIter
 
 fn services(registry: &mut Registry, rows: &Rows) {
     let verdicts = [Verdict::Ok, Verdict::Warn, Verdict::Broken];
-    let count = |verdict: Verdict| rows.count(&format!("\"verdict\":\"{verdict}\""));
-    let states = verdicts.map(|verdict| (verdict.to_string(), count(verdict)));
+    let states = verdicts.map(|verdict| (verdict.to_string(), rows.count(verdict)));
     gauges(registry, "fairlead_services", "Services by what is the matter with them: ok, warn or broken", states);
 }
 

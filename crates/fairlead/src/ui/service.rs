@@ -88,8 +88,6 @@ fn endpoints(slice: &EndpointSlice, service: &Arc<Key>, counted: &Counted) -> Ve
             "target": endpoint.target_ref.as_ref().map(|target| format!("{}/{}", target.kind.to_lowercase(), target.name)),
             "zone": endpoint.zone,
             "weight": ip.map_or(weights::DEFAULT, |ip| weights.of(ip)),
-            // Nobody counts them where the kernel carries the bytes.
-            "errors": null,
         });
         let ports = slice.ports.iter().map(move |port| {
             let number = port.port.and_then(|number| u16::try_from(number).ok());

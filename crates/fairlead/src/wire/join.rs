@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use fairlead_api::Look;
 use fairlead_cluster::Cluster;
+use fairlead_monitor::Format;
 use fairlead_pods::api::{Api, Peers, serve};
 use fairlead_proxy::Pages;
 use fairlead_server::join;
@@ -227,16 +228,19 @@ async fn live(join: &Join, member: &Member, stop: CancellationToken) -> anyhow::
     let own = machine::addresses(Some(own_address(join, member).await?));
     let listener = listen(join, own[0]).await?;
     let peers = member.peers()?.config()?;
+    let names = fairlead_dns::Metrics::new();
     let place = machine::Place {
         data_dir: join.data_dir.clone(),
         authority: member.authorities.clone(),
         addresses: own.clone(),
         port: Some(join.port),
         routes: true,
-        names: fairlead_dns::Metrics::new(),
+        names: names.clone(),
         pods: fairlead_pods::Metrics::new(),
     };
-    let serve = |api: Api| tokio::spawn(serve(listener, peers, api, stop.clone()));
+    // Beside a server its page has them.
+    let api = |api: Api| api.with_others(move || names.text(Format::Prometheus));
+    let serve = |pods: Api| tokio::spawn(serve(listener, peers, api(pods), stop.clone()));
     announce(&node, &own, member);
     let proxy = async {
         let Some(mut settings) = proxy else { return };

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::lab::{lab, says_hello};
+use super::lab::{Lab, lab, says_hello};
 use super::setup::{Setup, by_hand, client, container, mistakes, pod, pod_with, serve, service, settled, setup, slice};
 
 /// A command that does nothing for long.
@@ -401,7 +401,11 @@ fn names() -> Vec<Setup> {
             "svc/web --from 192.0.2.200",
             "AddressTaken",
             vec![
-                service(json!({"metadata": {"name": "first"}, "spec": {"externalIPs": ["192.0.2.150"]}})),
+                service(json!({
+                    "metadata": {"name": "first"},
+                    "spec": {"externalIPs": ["192.0.2.150"], "selector": {"app": "other"}},
+                })),
+                pod(json!({"metadata": {"name": "other-1", "labels": {"app": "other"}}})),
                 service(json!({"spec": {"externalIPs": ["192.0.2.150"]}})),
                 pod(json!({})),
             ],
@@ -453,6 +457,7 @@ fn the_first_finding_is_what_is_wrong() {
             mistakes.push(format!("{}: a connection is answered: {answered}, expected {expected}", setup.name));
         }
     }
+    mistakes.extend(shared_address(&lab));
     let causes: std::collections::BTreeSet<_> = setups.iter().filter_map(|setup| setup.cause).collect();
     println!("{} broken set-ups with {} causes", setups.len(), causes.len());
     assert!(
@@ -462,4 +467,24 @@ fn the_first_finding_is_what_is_wrong() {
         setups.len(),
         mistakes.join("\n")
     );
+}
+
+/// Who is inside does not use the address that another Service has got, and is told of it all the same.
+fn shared_address(lab: &Lab) -> Option<String> {
+    let said = lab.explain("address-taken", "svc/web");
+    let fine = (said.first(), said.code) == (Some("AddressTaken"), 0);
+    (!fine).then(|| format!("address-taken, from inside: {}", said.words()))
+}
+
+#[test]
+fn a_service_in_the_wrong_namespace_is_copied_as_the_remedy_says() {
+    let Some(lab) = lab("a_service_in_the_wrong_namespace_is_copied_as_the_remedy_says", &[]) else { return };
+    lab.create("", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "there"}}));
+    lab.create("there", &pod(json!({})));
+    lab.create("default", &service(json!({"spec": {"ports": [{"name": "http", "port": 80, "targetPort": "http"}]}})));
+    lab.wait("the Pods are found", || lab.explain("default", "svc/web").first() == Some("PodsInOtherNamespace"));
+    let said = lab.explain("default", "svc/web");
+    lab.follow(said.remedy().last().unwrap());
+    let at = format!("{}:80", lab.address("there", "web", false).unwrap());
+    lab.wait("the copy is served", || says_hello(&lab.machine, &at));
 }

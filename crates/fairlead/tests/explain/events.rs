@@ -18,11 +18,13 @@ fn told(lab: &Lab) -> Vec<(String, String, String)> {
 #[test]
 fn a_service_that_stays_broken_gets_an_event_and_another_when_it_is_mended() {
     let Some(lab) = lab("a_service_that_stays_broken_gets_an_event_and_another_when_it_is_mended", &[]) else { return };
-    lab.create("default", &service(json!({})));
+    // The Pod first: without it the Service would be broken for another reason.
     lab.create("default", &pod(json!({"metadata": {"labels": {"app": "wbe"}}})));
+    lab.create("default", &service(json!({})));
     lab.wait("an Event tells", || {
         told(&lab).iter().any(|(kind, reason, _)| kind == "Warning" && reason == "LabelValueDiffers")
     });
+    assert_eq!(lab.explain("default", "svc/web").first(), Some("LabelValueDiffers"));
     let all = told(&lab);
     let message = &all.iter().find(|(_, reason, _)| reason == "LabelValueDiffers").unwrap().2;
     assert!(message.contains("wbe") && message.contains("try: kubectl label"), "{all:?}");
@@ -34,7 +36,8 @@ fn a_service_that_stays_broken_gets_an_event_and_another_when_it_is_mended() {
     lab.wait("another tells that it is mended", || {
         told(&lab).iter().any(|(kind, reason, _)| kind == "Normal" && reason == "Mended")
     });
-    // Nothing else was told: a Service that works is not worth an Event.
-    let reasons: Vec<String> = told(&lab).into_iter().map(|(_, reason, _)| reason).collect();
-    assert!(reasons.iter().all(|reason| reason == "LabelValueDiffers" || reason == "Mended"), "{reasons:?}");
+    // What it passes through on the way is told, too, if the machine is slow.
+    let all = told(&lab);
+    let mut normal = all.iter().filter(|(kind, ..)| kind == "Normal");
+    assert!(normal.all(|(_, reason, message)| reason == "Mended" && message.starts_with("no longer so: ")), "{all:?}");
 }

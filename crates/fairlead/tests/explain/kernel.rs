@@ -1,6 +1,7 @@
 //! What is wrong on the machine and in no object: rules that somebody removed, rules of others, parameters, a controller or a proxy
 //! that does not run.
 
+use fairlead_kernel::nft::{Batch, Connection, Family, Table};
 use serde_json::{Value, json};
 
 use super::lab::{Lab, Said, lab, says_hello, tool};
@@ -132,9 +133,21 @@ fn parts_that_do_not_run_are_found() {
     lab.wait("a pool is missed", || {
         lab.explain("shop", "svc/balanced --from outside").report.to_string().contains("LoadBalancerNoPool")
     });
-    // Nobody makes slices.
-    let without = || lab.explain("shop", "svc/web");
-    lab.wait("slices are missed", || matches!(without().first(), Some("SlicesMissing" | "ControllerNotRunning")));
+    // Nobody makes slices, and nobody ever did.
+    lab.wait("slices are missed", || lab.explain("shop", "svc/web").first() == Some("SlicesMissing"));
+    // Somebody did, and was killed.
+    let slices = "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices";
+    lab.start(&["control", "--controllers=endpointslice-controller", "--metrics-bind-address="]);
+    lab.wait("slices are made", || {
+        let all = lab.api("GET", slices, &Value::Null).to_string();
+        ["web", "balanced"].iter().all(|name| all.contains(&format!(r#""kubernetes.io/service-name":"{name}""#)))
+    });
+    lab.kill_others();
+    lab.api("DELETE", slices, &Value::Null);
+    lab.wait("the controller is missed", || {
+        let said = lab.explain("shop", "svc/web");
+        said.first() == Some("ControllerNotRunning") && said.code == 1
+    });
     // Somebody does it by hand, and nobody serves the address.
     let ip = lab.api("GET", "/api/v1/namespaces/shop/pods/web-1", &Value::Null)["status"]["podIP"].clone();
     let labels = json!({"endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io"});
@@ -149,23 +162,74 @@ fn parts_that_do_not_run_are_found() {
     lab.start(&["proxy", "--hostname-override", "here", "--healthz-bind-address=", "--metrics-bind-address="]);
     lab.wait("it is served", || says_hello(&lab.machine, &at));
     is_well(&lab, "svc/web");
-    // The proxy is gone and somebody removes a rule.
-    lab.kill_others();
-    is_well(&lab, "svc/web");
+    // Somebody removes a rule while the proxy hangs.
+    lab.freeze_others();
     let key = format!("{} . tcp . 80", at.trim_end_matches(":80"));
     let before = tool(&lab.machine, "nft list table ip fairlead");
     tool(&lab.machine, &format!("nft delete element ip fairlead frontends '{{ {key} }}'"));
     assert!(!says_hello(&lab.machine, &at), "{before}");
     is(&lab.explain("shop", "svc/web"), "RulesMissing");
-    // The Pod is replaced meanwhile: what the kernel has leads elsewhere.
+    // The proxy is gone, first without its rules and then with them.
+    lab.kill_others();
+    is(&lab.explain("shop", "svc/web"), "ProxyNotRunning");
     lab.start(&["proxy", "--hostname-override", "here", "--healthz-bind-address=", "--metrics-bind-address="]);
     lab.wait("it is served again", || says_hello(&lab.machine, &at));
     lab.kill_others();
+    let said = lab.explain("shop", "svc/web");
+    assert_eq!((said.first(), said.code), (Some("ProxyNotRunning"), 0), "{}", said.words());
+    // What the slices say is replaced meanwhile, by nobody who should.
     let path = "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices/by-hand";
     let mut slice = lab.api("GET", path, &Value::Null);
     slice["endpoints"][0]["addresses"] = json!([super::lab::HOST]);
     slice["endpoints"][0].as_object_mut().unwrap().remove("targetRef");
     lab.api("PUT", path, &slice);
-    let said = lab.explain("shop", "svc/web");
-    assert!(matches!(said.first(), Some("RulesStale" | "SlicesStale")), "{}", said.words());
+    is(&lab.explain("shop", "svc/web"), "ControllerNotRunning");
+}
+
+#[test]
+fn a_proxy_that_cannot_write_its_rules_is_found() {
+    let Some(lab) = lab("a_proxy_that_cannot_write_its_rules_is_found", &[]) else { return };
+    let at = prepared(&lab);
+    lab.wait("it works", || says_hello(&lab.machine, &at));
+    is_well(&lab, "svc/web");
+    // Somebody takes the table for their own, and nobody else may touch it.
+    let taken = lab.machine.run(|| {
+        let (mut connection, mut batch) = (Connection::open()?, Batch::new());
+        let table = Table::new(Family::Ip, "fairlead");
+        batch.delete_table(&table);
+        batch.add_owned_table(&table);
+        connection.commit(batch, None).map(|_| connection)
+    });
+    let taken = taken.unwrap().unwrap();
+    lab.create("shop", &service(json!({"metadata": {"name": "another"}})));
+    lab.wait("the proxy complains", || {
+        let said = lab.explain("shop", "svc/web");
+        said.first() == Some("ProxyFails") && said.code == 1
+    });
+    drop(taken);
+    is_well(&lab, "svc/web --live");
+}
+
+#[test]
+fn load_balancers_that_nobody_serves_any_more_are_found() {
+    // Those beside the server are of another class, and their page is elsewhere.
+    let flags = ["--load-balancer-class=example.com/lb", "--balancer-bind-address="];
+    let Some(mut lab) = lab("load_balancers_that_nobody_serves_any_more_are_found", &flags) else { return };
+    prepared(&lab);
+    let balanced = |name: &str| {
+        let spec = json!({"type": "LoadBalancer", "loadBalancerClass": "fairlead.dev/lb"});
+        service(json!({"metadata": {"name": name}, "spec": spec}))
+    };
+    lab.create("shop", &balanced("early"));
+    lab.wait("it waits", || {
+        lab.explain("shop", "svc/early --from outside").report.to_string().contains("LoadBalancerPending")
+    });
+    lab.start(&["balancer", "--node-name=here", "--pool=192.0.2.64/28", "--balancer-bind-address="]);
+    lab.wait("it is served", || lab.address("shop", "early", true).is_some());
+    lab.kill_others();
+    lab.create("shop", &balanced("late"));
+    lab.wait("nobody serves it", || {
+        let said = lab.explain("shop", "svc/late --from outside");
+        said.report.to_string().contains("LoadBalancerMissing")
+    });
 }

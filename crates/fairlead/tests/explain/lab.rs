@@ -23,7 +23,7 @@ use tempfile::TempDir;
 /// The program under test.
 const FAIRLEAD: &str = env!("CARGO_BIN_EXE_fairlead");
 /// How long anything may take.
-pub(crate) const LIMIT: Duration = Duration::from_secs(90);
+pub(crate) const LIMIT: Duration = Duration::from_secs(180);
 /// How long a connection may take.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The host on the LAN, which serves at port 8080.
@@ -192,6 +192,23 @@ impl Lab {
         command.args(words).arg("--kubeconfig").arg(self.path("data/admin.kubeconfig"));
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
         self.others.push(self.machine.run(|| command.spawn()).unwrap().unwrap());
+    }
+
+    /// Lets the other parts do nothing more, although they are there.
+    pub(crate) fn freeze_others(&self) {
+        for other in &self.others {
+            tool(&self.machine, &format!("kill -STOP {}", other.id()));
+        }
+    }
+
+    /// Types a remedy in a shell, where `kubectl` is what `fairlead` does of it.
+    #[track_caller]
+    pub(crate) fn follow(&self, remedy: &str) {
+        let mut command = Command::new("sh");
+        command.args(["-e", "-c", &format!("kubectl() {{ {FAIRLEAD} \"$@\"; }}; {remedy}")]);
+        command.env("KUBECONFIG", self.path("data/admin.kubeconfig")).current_dir("/");
+        let output = self.machine.run(|| command.output()).unwrap().unwrap();
+        assert!(output.status.success(), "{remedy}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
     /// Kills the other parts.

@@ -49,12 +49,32 @@ pub(crate) fn told(client: &Client, name: &str, last: u64) -> Chain {
 const NUMBER: &str = "spec.ports[0].targetPort: ";
 
 fn items(client: &Client, name: &str) -> Vec<Value> {
-    let url = format!("/fairlead/v1/history?subject=svc/default/{name}&limit=10000");
-    let answer = client.get(&url).expect("an answer");
-    let mut answer: Value = serde_json::from_str(&answer.body).expect("JSON");
-    match answer["items"].take() {
+    newest(client, name, 10_000).expect("an answer")
+}
+
+/// The newest that is told of a Service; an error where nobody answers.
+fn newest(client: &Client, name: &str, limit: usize) -> io::Result<Vec<Value>> {
+    let answer = client.get(&format!("/fairlead/v1/history?subject=svc/default/{name}&limit={limit}"))?;
+    // An answer that the end of the server cut off is none.
+    let mut answer: Value = serde_json::from_str(&answer.body).map_err(io::Error::other)?;
+    Ok(match answer["items"].take() {
         Value::Array(items) => items,
         _ => Vec::new(),
+    })
+}
+
+/// Waits until a number of a Service, or a later one, is told; an error where nobody answers.
+pub(crate) fn reached(client: &Client, name: &str, number: u64) -> io::Result<()> {
+    let began = Instant::now();
+    loop {
+        // Not every change is of the number.
+        let items = newest(client, name, 20)?;
+        let told = items.iter().flat_map(lines).filter_map(|line| line.strip_prefix(NUMBER)?.split_once(" -> "));
+        if told.filter_map(|(_, to)| to.parse::<u64>().ok()).any(|to| to >= number) {
+            return Ok(());
+        }
+        assert!(began.elapsed() < PATIENCE, "{name} {number}: {items:#?}");
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 

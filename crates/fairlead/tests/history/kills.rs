@@ -10,11 +10,14 @@ use fairlead_testkit::{Server, full};
 use fastrand::Rng;
 use serde_json::json;
 
-use crate::changes::{Chain, change, told};
+use crate::changes::{Chain, change, reached, told};
 use crate::{PATIENCE, PROGRAM, begun, make, service};
 
 /// So many changes the server tells at once, and some more.
 const TOLD_AT_ONCE: u64 = 9_000;
+/// How many changes of a Service a client may be ahead of what is told of it, twice over. The store remembers 8,192 of all: however slow
+/// the history is here, nothing falls out of that.
+const AHEAD: u64 = 300;
 /// Services, each changed by a client of its own.
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
@@ -87,6 +90,9 @@ fn write(client: &Client, name: &str, number: &mut u64, filling: usize) {
             Ok(200) => *number += 1,
             Ok(status) => panic!("{name} {number}: {status}"),
             Err(_) => return,
+        }
+        if number.is_multiple_of(AHEAD) && reached(client, name, *number - AHEAD).is_err() {
+            return;
         }
     }
 }

@@ -12,7 +12,7 @@ use fairlead_testkit::{Server, need};
 use tempfile::TempDir;
 
 use crate::changes::{change, told};
-use crate::{PATIENCE, PROGRAM, begun, make, path, service};
+use crate::{PATIENCE, PROGRAM, begun, fairlead, jiff_now, make, path, service};
 
 /// The file that takes all room.
 const FILLER: &str = "filler";
@@ -44,10 +44,16 @@ fn a_full_disk_makes_a_gap_at_most_and_no_write_waits() {
     house.fill();
     write(200, 8000);
     house.wait_for("the history has a gap", 1);
+    let inside = jiff_now();
     house.empty();
     house.wait_for("the history is written again", 2);
     let last = write(1, 10);
     assert_eq!(told(&client, "web", last).gaps, 1);
+    let (code, _, warned) = fairlead(&house.server, &["diff", "svc/web", "--since", &inside]);
+    assert_eq!(code, 1, "{warned}");
+    assert!(warned.starts_with("Warning: at that time changes between "), "{warned}");
+    let (code, then, _) = fairlead(&house.server, &["history", "svc/web", "--at", &inside]);
+    assert!(code == 0 && then.contains("may be missing: they could not be written"), "{then}");
 }
 
 #[test]

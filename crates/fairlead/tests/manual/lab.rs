@@ -18,6 +18,10 @@ use tempfile::TempDir;
 const FAIRLEAD: &str = env!("CARGO_BIN_EXE_fairlead");
 /// How long a command may take.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+/// Commands that tell a person more than a log.
+const TELLING: &[&str] = &["fairlead up", "fairlead server"];
+/// A terminal without anybody in front of it.
+const TERMINAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/manual/terminal.py");
 /// Machines and the last part of their address.
 const ADDRESSES: &[(&str, u8)] = &[("one", 1), ("two", 2), ("three", 3), ("client", 200)];
 
@@ -138,7 +142,16 @@ impl Machine {
     pub(crate) fn begin(&mut self, command: &str) -> Job {
         let job = self.job(command);
         let desk = job.desk.display();
-        let inner = format!(". {desk}/command </dev/null >{desk}/out 2>{desk}/err; echo $? >{desk}/code");
+        let inner = if TELLING.iter().any(|known| command.contains(known)) {
+            // The terminal is closed, and all of it read, before anybody hears how the command has ended.
+            format!(
+                "python3 {TERMINAL} {desk}/terminal {desk}/out & screen=$!; \
+                 until [ -s {desk}/terminal ]; do sleep 0.01; done; exec 9>\"$(cat {desk}/terminal)\"; kill -USR1 $screen; \
+                 . {desk}/command </dev/null >&9 2>{desk}/err; code=$?; exec 9>&-; wait $screen; echo $code >{desk}/code"
+            )
+        } else {
+            format!(". {desk}/command </dev/null >{desk}/out 2>{desk}/err; echo $? >{desk}/code")
+        };
         self.order(&format!("set -m; ( trap : INT; {inner} ) & echo $! >{desk}/group; set +m"));
         job.wait(|job| job.read("group").ends_with('\n'));
         job

@@ -53,9 +53,35 @@ fn a_cluster_that_cannot_be_reached_is_named_with_a_way_out() {
         ],
     );
     check(
+        "status --kubeconfig gone.kubeconfig",
+        &[
+            "fairlead: the API server does not answer: ",
+            "Connection refused",
+            "\n  help: nothing listens there: start it with `fairlead up`",
+        ],
+    );
+    check(
         "get svc --kubeconfig stranger.kubeconfig",
         &["fairlead: Unauthorized\n  help: the server does not know whom"],
     );
+}
+
+#[test]
+fn what_was_wrong_before_the_server_went_away_is_told_too() {
+    let house = House::new();
+    let kubeconfig = std::fs::read_to_string(house.server.kubeconfig()).expect("a kubeconfig");
+    let port = house.server.url().rsplit(':').next().expect("a port").to_owned();
+    house.file("gone.kubeconfig", &kubeconfig.replace(&port, "1"));
+    let map = |name: &str, namespace: &str| {
+        format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  namespace: {namespace}\n---\n")
+    };
+    let all = map("astray", "elsewhere") + &map("first", "default") + &map("second", "default");
+    let told = house.fed("apply -f - -n default --kubeconfig gone.kubeconfig", &all);
+    assert!(!told.fine, "{told:?}");
+    let complaints: Vec<&str> = told.complained.lines().filter(|line| line.starts_with("fairlead: ")).collect();
+    let [astray, gone] = complaints[..] else { panic!("not two: {complaints:#?}") };
+    assert!(astray.contains("configmap/astray is in namespace \"elsewhere\""), "{astray}");
+    assert!(gone.contains("does not answer: "), "nobody is asked again: {gone}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A browser as far as servers see one: it keeps a cookie, and says where its requests come from.
+//! A browser as far as servers see one: it keeps a cookie and what signing in answered, and says where its requests come from.
 
 use fairlead_testkit::Server;
 use fairlead_testkit::https::{Answer, Client};
@@ -9,10 +9,15 @@ pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_fairlead");
 
 /// Somebody who signed in.
 pub(crate) struct Browser {
-    /// With the cookie.
+    /// With the cookie and its proof.
     pub(crate) client: Client,
-    pub(crate) csrf: String,
+    /// With the cookie alone, as a page of another port has it.
+    pub(crate) bare: Client,
+    pub(crate) proof: String,
 }
+
+/// The header that proves that a request comes from the page that signed in.
+pub(crate) const PROOF: &str = "X-Fairlead-Proof";
 
 /// A client that is nobody.
 pub(crate) fn stranger(server: &Server) -> Client {
@@ -39,12 +44,18 @@ pub(crate) fn cookie(answer: &Answer) -> String {
 
 /// Signs in with a new link.
 pub(crate) fn sign_in(server: &Server, write: bool) -> Browser {
-    let signed = login(&stranger(server), &token(server, write));
-    assert_eq!(signed.status, 204, "{}", signed.body);
-    let client = stranger(server).with_header("Cookie", &cookie(&signed));
+    signed_in(server, &token(server, write))
+}
+
+/// Signs in with a token.
+pub(crate) fn signed_in(server: &Server, token: &str) -> Browser {
+    let signed = login(&stranger(server), token);
+    assert_eq!(signed.status, 200, "{}", signed.body);
+    let (bare, proof) = (stranger(server).with_header("Cookie", &cookie(&signed)), text(&read(&signed), "proof"));
+    let client = bare.with_header(PROOF, &proof);
     let session = client.get("/fairlead/v1/session").unwrap();
     assert_eq!(session.status, 200, "{}", session.body);
-    Browser { csrf: text(&read(&session), "csrf"), client }
+    Browser { client, bare, proof }
 }
 
 impl Browser {
@@ -65,8 +76,7 @@ impl Browser {
     /// Sends what the page would send.
     pub(crate) fn send(&self, method: &str, path: &str, body: &Value) -> Answer {
         let own = format!("https://{}", self.client.address());
-        let client = self.client.with_header("X-Fairlead-CSRF", &self.csrf).with_header("Origin", &own);
-        client.request(method, path, &body.to_string()).unwrap()
+        self.client.with_header("Origin", &own).request(method, path, &body.to_string()).unwrap()
     }
 }
 

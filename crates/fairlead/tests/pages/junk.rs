@@ -1,6 +1,7 @@
 //! Nonsense from outside is refused with a sentence, and hurts nobody.
 
 use fairlead_testkit::Server;
+use serde_json::json;
 
 use crate::browser::{PROGRAM, login, read, sign_in, stranger, text};
 
@@ -65,9 +66,16 @@ fn junk_cookies_and_tokens_sign_nobody_in() {
         assert_eq!(answer.status, 401, "{token}");
         assert!(text(&read(&answer), "message").contains("fairlead ui"));
     }
-    for (body, code) in [("", 400), ("{", 400), ("[]", 401), ("{\"token\": 7}", 401)] {
+    let long = json!({"token": "a".repeat(4096)}).to_string();
+    for (body, code) in [("", 400), ("{", 400), ("[]", 401), ("{\"token\": 7}", 401), (&long, 413)] {
         let answer = stranger(&server).request("POST", "/ui/login", body).unwrap();
         assert_eq!(answer.status, code, "{body}");
+    }
+    // What nobody wants is not kept either.
+    let huge = "a".repeat(4 << 20);
+    for (path, code) in [("/ui/nothing", 405), ("/ui/", 405), ("/ui/logout", 204)] {
+        let answer = stranger(&server).request("POST", path, &huge).unwrap();
+        assert_eq!(answer.status, code, "{path}: {}", answer.body);
     }
     for body in ["{", "{\"write\": 1}", "{\"write\": \"yes\"}"] {
         let answer = server.client().request("POST", "/fairlead/v1/links", body).unwrap();

@@ -11,7 +11,7 @@ use fairlead_testkit::need;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::browser::PROGRAM;
+use crate::browser::{PROGRAM, PROOF};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -20,6 +20,7 @@ struct Machine {
     namespace: Namespace,
     home: TempDir,
     up: Child,
+    proof: String,
 }
 
 impl Machine {
@@ -42,7 +43,7 @@ impl Machine {
             assert!(done.success(), "{line}");
         }
         let up = namespace.run(|| command.spawn()).unwrap().unwrap();
-        Machine { namespace, home, up }
+        Machine { namespace, home, up, proof: String::new() }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -79,23 +80,24 @@ impl Machine {
         }
     }
 
-    /// Signs in with the link of the greeting, as a browser would.
-    fn sign_in(&self) {
-        let token = self.wait("the greeting", || {
-            let log = self.log();
-            log.lines().find_map(|line| Some(line.split_once("/ui/#token=")?.1.trim().to_owned()))
-        });
+    /// Signs in as a browser would.
+    fn sign_in(&mut self) {
+        let link = self.wait("a link", || self.try_shell("$FAIRLEAD ui"));
+        let (_, token) = link.trim().split_once("/ui/#token=").expect("a link");
         let login = format!(
             "curl -sSf --cacert $HOME_DIR/data/pki/ca.crt -c $HOME_DIR/jar -H 'Content-Type: application/json' \
              -d '{{\"token\":\"{token}\"}}' https://127.0.0.1:6443/ui/login"
         );
-        self.wait("signing in", || self.try_shell(&login));
+        let signed: Value = serde_json::from_str(&self.shell(&login)).unwrap();
+        self.proof = signed["proof"].as_str().unwrap().to_owned();
     }
 
     /// What the page gets.
     fn ask(&self, path: &str) -> Option<Value> {
         let line = format!(
-            "curl -sSf --cacert $HOME_DIR/data/pki/ca.crt -b $HOME_DIR/jar 'https://127.0.0.1:6443/fairlead/v1/{path}'"
+            "curl -sSf --cacert $HOME_DIR/data/pki/ca.crt -b $HOME_DIR/jar -H '{PROOF}: {}' \
+             'https://127.0.0.1:6443/fairlead/v1/{path}'",
+            self.proof
         );
         serde_json::from_str(&self.try_shell(&line)?).ok()
     }
@@ -118,7 +120,7 @@ fn numbers_move_with_traffic_and_every_view_has_something_to_show() {
     if !["root", "ip", "curl", "python3", "kubectl"].iter().all(|what| need::need(test, what)) {
         return;
     }
-    let machine = Machine::start();
+    let mut machine = Machine::start();
     machine.sign_in();
     let node = |value: &Value| value["items"].as_array()?.first().cloned();
     let ready = |node: &Value| node["ready"] == true && node["podRanges"][0].is_string();

@@ -4,7 +4,7 @@
 use fairlead_testkit::Server;
 use serde_json::json;
 
-use crate::browser::{PROGRAM, SERVICES, service, sign_in};
+use crate::browser::{PROGRAM, PROOF, SERVICES, read, service, sign_in, text};
 
 #[test]
 fn who_looks_sees_everything_but_secrets_and_changes_nothing() {
@@ -81,20 +81,19 @@ fn a_write_that_the_page_did_not_send_is_refused() {
     let browser = sign_in(&server, true);
     let own = format!("https://{}", browser.client.address());
     let other = sign_in(&server, true);
-    let cases: [&[(&str, &str)]; 7] = [
-        &[],
-        &[("Origin", &own)],
-        &[("X-Fairlead-CSRF", &browser.csrf)],
-        &[("X-Fairlead-CSRF", &other.csrf), ("Origin", &own)],
-        &[("X-Fairlead-CSRF", &browser.csrf), ("Origin", "https://evil.test")],
-        &[("X-Fairlead-CSRF", &browser.csrf), ("Origin", "null")],
-        &[("X-Fairlead-CSRF", &browser.csrf), ("Origin", &own), ("Sec-Fetch-Site", "cross-site")],
+    let cases: [(u16, &[(&str, &str)]); 7] = [
+        (401, &[]),
+        (401, &[("Origin", &own)]),
+        (403, &[(PROOF, &browser.proof)]),
+        (401, &[(PROOF, &other.proof), ("Origin", &own)]),
+        (403, &[(PROOF, &browser.proof), ("Origin", "https://evil.test")]),
+        (403, &[(PROOF, &browser.proof), ("Origin", "null")]),
+        (403, &[(PROOF, &browser.proof), ("Origin", &own), ("Sec-Fetch-Site", "cross-site")]),
     ];
-    for headers in cases {
-        let client =
-            headers.iter().fold(browser.client.clone(), |client, (name, value)| client.with_header(name, value));
+    for (code, headers) in cases {
+        let client = headers.iter().fold(browser.bare.clone(), |client, (name, value)| client.with_header(name, value));
         let answer = client.request("POST", SERVICES, &service("web").to_string()).unwrap();
-        assert_eq!(answer.status, 403, "{headers:?}: {}", answer.body);
+        assert_eq!(answer.status, code, "{headers:?}: {}", answer.body);
     }
     assert_eq!(browser.send("POST", SERVICES, &service("web")).status, 201);
 }
@@ -106,4 +105,72 @@ fn a_session_opens_no_stream() {
     let client = browser.client.with_header("Upgrade", "websocket").with_header("Connection", "Upgrade");
     let answer = client.get("/api/v1/services?watch=1").unwrap();
     assert_eq!(answer.status, 403, "{}", answer.body);
+}
+
+/// Questions, and whether a server alone can answer them to whoever may ask.
+const QUESTIONS: [(&str, u16); 11] = [
+    ("services", 200),
+    ("services?watch=1&since=1", 410),
+    ("services/default/kubernetes", 200),
+    ("explain?name=kubernetes", 200),
+    ("traffic", 404),
+    ("nodes", 200),
+    ("balancers", 404),
+    ("trace?from=node&to=svc/kubernetes:443", 200),
+    ("dns?name=web", 404),
+    ("history", 200),
+    ("history/at?subject=svc/default/kubernetes", 200),
+];
+
+#[test]
+fn a_role_for_paths_alone_gives_away_no_objects() {
+    let server = Server::start(PROGRAM, &[]);
+    let admin = server.client();
+    let post = |path: &str, body: &serde_json::Value| {
+        let made = admin.request("POST", path, &body.to_string()).unwrap();
+        assert_eq!(made.status, 201, "{path}: {}", made.body);
+        read(&made)
+    };
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    post(accounts, &json!({"metadata": {"name": "ann"}}));
+    let token = text(&post(&format!("{accounts}/ann/token"), &json!({}))["status"], "token");
+    let ann = admin.with_token(&token);
+    let roles = "/apis/rbac.authorization.k8s.io/v1";
+    let rules = json!([
+        {"verbs": ["get"], "nonResourceURLs": ["*"]},
+        {"verbs": ["list"], "apiGroups": [""], "resources": ["secrets"]},
+    ]);
+    post(&format!("{roles}/clusterroles"), &json!({"metadata": {"name": "paths"}, "rules": rules}));
+    let bind = |name: &str, role: &str, place: &str| {
+        let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role});
+        let ann = json!({"kind": "ServiceAccount", "namespace": "default", "name": "ann"});
+        post(place, &json!({"metadata": {"name": name}, "roleRef": role, "subjects": [ann]}));
+    };
+    let (everywhere, here) =
+        (format!("{roles}/clusterrolebindings"), format!("{roles}/namespaces/default/rolebindings"));
+    bind("paths", "paths", &everywhere);
+    // Who may read one namespace may not read of all of them.
+    bind("viewer", "fairlead:viewer", &here);
+    let ask = |path: &str| ann.get(&format!("/fairlead/v1/{path}")).unwrap();
+    let begun = |path: &str, code: u16| {
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while ask(path).status != code {
+            assert!(std::time::Instant::now() < until, "{path}: {}", ask(path).body);
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    };
+    // Roles are followed: a moment passes until they hold.
+    begun("session", 200);
+    for (path, _) in QUESTIONS {
+        let refused = ask(path);
+        assert_eq!(refused.status, 403, "{path}: {}", refused.body);
+        assert!(refused.body.contains("cannot list resource"), "{path}: {}", refused.body);
+    }
+    assert_eq!(ask("nothing").status, 404);
+
+    bind("viewer", "fairlead:viewer", &everywhere);
+    begun("services", 200);
+    for (path, code) in QUESTIONS {
+        assert_eq!(ask(path).status, code, "{path}: {}", ask(path).body);
+    }
 }

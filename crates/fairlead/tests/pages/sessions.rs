@@ -1,12 +1,14 @@
 //! Signing in and out: a link works once, and a cookie is worth something only where it was given.
 
-use std::process::Command;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use fairlead_testkit::Server;
+use fairlead_testkit::https::Client;
+use fairlead_testkit::{Server, need::need};
 use serde_json::json;
 
-use crate::browser::{PROGRAM, cookie, header, login, read, sign_in, stranger, text, token};
+use crate::browser::{PROGRAM, PROOF, header, login, read, sign_in, signed_in, stranger, text, token};
 
 const USED: &str = "this link was used already or is too old: `fairlead ui` prints a new one";
 
@@ -15,7 +17,7 @@ fn a_link_works_once_and_gives_a_cookie_that_only_this_server_gets() {
     let server = Server::start(PROGRAM, &[]);
     let token = token(&server, false);
     let signed = login(&stranger(&server), &token);
-    assert_eq!((signed.status, signed.body.as_str()), (204, ""));
+    assert_eq!((signed.status, header(&signed, "cache-control").as_deref()), (200, Some("no-store")));
     let set = header(&signed, "set-cookie").unwrap();
     let attributes: Vec<&str> = set.split("; ").skip(1).collect();
     assert!(set.starts_with("__Host-fairlead="), "{set}");
@@ -25,13 +27,33 @@ fn a_link_works_once_and_gives_a_cookie_that_only_this_server_gets() {
     assert_eq!((again.status, text(&read(&again), "message")), (401, USED.to_owned()));
     assert_eq!(header(&again, "set-cookie"), None);
 
-    let session = stranger(&server).with_header("Cookie", &cookie(&signed)).get("/fairlead/v1/session").unwrap();
-    let session = read(&session);
+    let session = sign_in(&server, false).get("/fairlead/v1/session");
     assert_eq!((&session["user"], &session["write"]), (&json!("fairlead:ui"), &json!(false)));
     assert_eq!(session["version"], env!("CARGO_PKG_VERSION"));
     assert!(text(&session, "expires").ends_with('Z'), "{session}");
-    assert_ne!(text(&session, "csrf"), "");
     assert_eq!(text(&session, "domain"), "cluster.local");
+    assert_eq!(session["csrf"], json!(null));
+}
+
+#[test]
+fn who_got_a_cookie_at_another_port_of_the_host_has_nothing() {
+    let server = Server::start(PROGRAM, &[]);
+    let (browser, other) = (sign_in(&server, true), sign_in(&server, true));
+    let wrong = browser.bare.with_header(PROOF, &other.proof);
+    for path in ["/fairlead/v1/session", "/fairlead/v1/services", "/api/v1/services", "/api"] {
+        let alone = browser.bare.get(path).unwrap();
+        assert_eq!((alone.status, alone.body.contains(PROOF)), (401, true), "{path}: {}", alone.body);
+        assert_eq!(wrong.get(path).unwrap().status, 401, "{path}");
+        assert_eq!(browser.client.get(path).unwrap().status, 200, "{path}");
+        // Another port is the same site.
+        for (name, value) in [("Sec-Fetch-Site", "same-site"), ("Sec-Fetch-Site", "cross-site"), ("Origin", "null")] {
+            let foreign = browser.client.with_header(name, value).get(path).unwrap();
+            assert_eq!(foreign.status, 403, "{path}, {name}: {value}");
+        }
+    }
+    assert_eq!(browser.bare.get("/readyz").unwrap().status, 200, "as for everybody");
+    assert_eq!(browser.bare.request("POST", "/ui/logout", "").unwrap().status, 403);
+    assert_eq!(browser.client.get("/fairlead/v1/session").unwrap().status, 200, "still signed in");
 }
 
 #[test]
@@ -39,7 +61,7 @@ fn a_session_ends_when_its_browser_says_so() {
     let server = Server::start(PROGRAM, &[]);
     let (leaving, staying) = (sign_in(&server, false), sign_in(&server, false));
     let out = leaving.send("POST", "/ui/logout", &json!({}));
-    assert_eq!(out.status, 204);
+    assert_eq!(out.status, 204, "{}", out.body);
     assert!(header(&out, "set-cookie").unwrap().contains("Max-Age=0"));
     let (code, message) = leaving.try_get("/fairlead/v1/session");
     assert_eq!((code, message.contains("`fairlead ui` prints a new link")), (401, true), "{message}");
@@ -55,7 +77,10 @@ fn other_credentials_count_more_than_a_cookie() {
     assert_eq!(wrong.get("/fairlead/v1/session").unwrap().status, 401);
     let admin = browser.client.with_token(fairlead_testkit::server::ADMIN_TOKEN);
     let session = read(&admin.get("/fairlead/v1/session").unwrap());
-    assert_eq!((&session["user"], &session["csrf"], &session["write"]), (&json!("admin"), &json!(null), &json!(true)));
+    assert_eq!(
+        (&session["user"], &session["expires"], &session["write"]),
+        (&json!("admin"), &json!(null), &json!(true))
+    );
     assert_eq!(
         admin.get("/api/v1/secrets").unwrap().status,
         200,
@@ -83,7 +108,7 @@ fn another_site_cannot_sign_somebody_in() {
         assert_eq!(login(&stranger(&server).with_header(name, value), &token).status, 403, "{name}");
     }
     let own = format!("https://{}", stranger(&server).address());
-    assert_eq!(login(&stranger(&server).with_header("Origin", &own), &token).status, 204);
+    assert_eq!(login(&stranger(&server).with_header("Origin", &own), &token).status, 200);
 }
 
 #[test]
@@ -95,20 +120,36 @@ fn the_command_prints_a_link_that_works() {
         let printed = String::from_utf8_lossy(&said.stdout).into_owned();
         assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
         let token = printed.trim().strip_prefix(&format!("{}/ui/#token=", server.url())).expect(&printed);
-        let signed = login(&stranger(&server), token);
-        let client = stranger(&server).with_header("Cookie", &cookie(&signed));
-        assert_eq!(read(&client.get("/fairlead/v1/session").unwrap())["write"], write);
+        assert_eq!(signed_in(&server, token).get("/fairlead/v1/session")["write"], write);
     }
 }
 
 #[test]
-fn the_link_of_the_greeting_works() {
-    let server = Server::start(PROGRAM, &[]);
-    let link = server.announcement().lines().find_map(|line| line.split_once("/ui/#token="));
-    let (before, token) = link.expect("it shows one");
-    assert!(before.ends_with(&server.url()), "{before}");
-    assert_eq!(login(&stranger(&server), token).status, 204);
-    assert_eq!(login(&stranger(&server), token).status, 401);
+fn a_link_is_shown_at_a_terminal_and_nowhere_else() {
+    let test = "a_link_is_shown_at_a_terminal_and_nowhere_else";
+    let piped = Server::start(PROGRAM, &[]);
+    assert!(piped.announcement().contains("Its page: run `fairlead ui` for a link.\n"), "{}", piped.announcement());
+    assert!(!piped.announcement().contains("token"), "{}", piped.announcement());
+    if !need(test, "script") {
+        return;
+    }
+    let (dir, started) = (tempfile::tempdir().unwrap(), Instant::now());
+    let data = dir.path().join("data");
+    // It ends with its terminal.
+    let line = format!("exec {PROGRAM} server --secure-port 0 --data-dir {}", data.display());
+    let mut command = Command::new("script");
+    command.args(["-qec", &line, "/dev/null"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut terminal = command.spawn().unwrap();
+    let lines = BufReader::new(terminal.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let printed: Vec<String> = lines.take_while(|line| !line.starts_with("kubectl")).collect();
+    let shown = printed.iter().find_map(|line| line.trim().strip_prefix("Its page, once: ")?.split_once("/ui/#token="));
+    let (url, token) = shown.unwrap_or_else(|| panic!("no link after {:?}: {printed:?}", started.elapsed()));
+    let authority = std::fs::read(data.join("pki/ca.crt")).unwrap();
+    let client = Client::new(url.strip_prefix("https://").unwrap().parse().unwrap(), &authority, "");
+    let codes = [login(&client, token).status, login(&client, token).status];
+    terminal.kill().unwrap();
+    terminal.wait().unwrap();
+    assert_eq!(codes, [200, 401]);
 }
 
 #[test]
@@ -136,5 +177,5 @@ fn the_audit_log_sees_sessions_but_no_secrets() {
     assert!(seen("/ui/login", "system:anonymous"), "{text}");
     assert!(seen("/fairlead/v1/services", "fairlead:ui"), "{text}");
     assert!(seen("/api/v1/services", "fairlead:ui"), "{text}");
-    assert!(!text.contains(&browser.csrf));
+    assert!(!text.contains(&browser.proof));
 }

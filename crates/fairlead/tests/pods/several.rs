@@ -164,6 +164,12 @@ fn three_machines_are_one_cluster() {
     );
     assert!(cluster.first.kubectl(&["exec", "web-third", "--", "sh", "-c", &call]).fine().contains("gitVersion"));
 
+    // What its parts counted is told through the server.
+    let page = cluster.first.kubectl(&["get", "--raw", "/api/v1/nodes/second/proxy/metrics"]).fine();
+    for metric in ["kubelet_running_pods 1\n", "coredns_dns_requests_total{", "process_resident_memory_bytes "] {
+        assert!(page.contains(metric), "{metric}: {page}");
+    }
+
     a_node_may_do_little(&cluster);
 
     // Started again, a machine needs no token and finds its Pods.

@@ -17,7 +17,7 @@ use super::machine::Machine;
 /// Where chromedriver listens; every machine has a loopback of its own.
 const PORT: u16 = 9515;
 /// How long anything may take.
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(90);
 /// The name WebDriver gives to references to elements.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 

@@ -1,4 +1,5 @@
-// Every text that can be seen, whose contrast with what is behind it is less than WCAG's level AA asks for.
+// Every text that can be seen, and every border of a field, whose contrast with what is behind it is less than WCAG's level AA asks
+// for.
 const canvas = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true });
 const known = new Map();
 const pixel = (colour) => {
@@ -54,5 +55,12 @@ while (texts.nextNode()) {
 }
 for (const input of document.querySelectorAll('input[placeholder]')) {
   if (input.value === '') check(input, getComputedStyle(input, '::placeholder').color, input.placeholder);
+}
+for (const field of document.querySelectorAll('input[type=text], input[type=search], select')) {
+  if (!field.checkVisibility({ visibilityProperty: true })) continue;
+  const back = behind(field.parentElement);
+  const found = contrast(over(pixel(getComputedStyle(field).borderTopColor), back), back);
+  seen += 1;
+  if (found < 3) wrong.push(`${found.toFixed(2)} border of ${field.tagName}.${field.className} ${field.id}`);
 }
 return { seen, wrong };

@@ -28,8 +28,18 @@ fn everything_is_reached_with_keys() {
     browser.until("the rows have the focus", "document.activeElement.matches('.scroller')");
     browser.press("j");
     let first = chosen();
+    // Who does not see which row is chosen is told by what has the focus.
+    let told = || {
+        browser
+            .text("document.getElementById(document.activeElement.getAttribute('aria-activedescendant'))?.dataset.key")
+    };
+    assert_eq!((browser.text("document.activeElement.role"), told()), ("grid".to_owned(), first.clone()));
     browser.press(DOWN);
     assert_ne!(chosen(), first);
+    assert_eq!(told(), chosen());
+    let places = "[...document.querySelectorAll('.scroller tr[role=row]')].map((row) => row.ariaRowIndex).join()";
+    assert_eq!(browser.text(places), "1,2,3,4,5", "the heads, kubernetes and three of ours");
+    assert_eq!(browser.text("document.activeElement.ariaRowCount"), "5");
     browser.press("k");
     assert_eq!(chosen(), first);
     browser.press(ENTER);

@@ -61,14 +61,17 @@ fn contrast(browser: &Browser<'_>, view: &str, scheme: &str) {
     assert!(found["seen"].as_u64() > Some(10), "{view}, {scheme}: {found}");
 }
 
-/// A text that cannot be read is found.
+/// A text that cannot be read is found, and so is a field that cannot be told from what is around it.
 fn contrast_is_measured(browser: &Browser<'_>) {
     browser.js(
-        "document.querySelector('.found').textContent = 'pale'; document.querySelector('.found').style.color = '#ccc'",
+        "document.querySelector('.found').textContent = 'pale'; document.querySelector('.found').style.color = '#ccc'; \
+         document.querySelector('input[type=search]').style.borderColor = '#ccc'",
     );
     let found = browser.js(include_str!("contrast.js"))["wrong"].to_string();
-    assert!(found.contains("pale"), "{found}");
-    browser.js("document.querySelector('.found').textContent = ''; document.querySelector('.found').style.color = ''");
+    assert!(found.contains("pale") && found.contains("border of INPUT"), "{found}");
+    browser
+        .js("document.querySelector('.found').textContent = ''; document.querySelector('.found').style.color = ''; \
+         document.querySelector('input[type=search]').style.borderColor = ''");
 }
 
 /// There is one heading of the first rank, one main part, and everything to press or to fill in has a name.

@@ -19,7 +19,7 @@ use tempfile::TempDir;
 /// The program under test.
 const FAIRLEAD: &str = env!("CARGO_BIN_EXE_fairlead");
 /// How long anything may take.
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(90);
 /// Where the API is.
 const API: &str = "127.0.0.1:6443";
 /// Services of the default namespace.
@@ -166,12 +166,18 @@ impl Machine {
     /// What `fairlead` prints on the machine, which must end well.
     #[track_caller]
     pub(crate) fn fairlead(&self, words: &str) -> String {
+        self.try_fairlead(words).unwrap_or_else(|why| panic!("{why}"))
+    }
+
+    /// What it prints, or how it failed.
+    fn try_fairlead(&self, words: &str) -> Result<String, String> {
         let mut command = Command::new(FAIRLEAD);
         command.args(words.split(' ')).env("KUBECONFIG", self.path("data/admin.kubeconfig")).current_dir("/");
-        let output = self.namespace.run(|| command.output()).unwrap().unwrap();
+        let output = self.namespace.run(|| command.output()).map_err(|error| error.to_string())?;
+        let output = output.map_err(|error| error.to_string())?;
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(output.status.success(), "{words}: {said}{}", String::from_utf8_lossy(&output.stderr));
-        said
+        let complained = String::from_utf8_lossy(&output.stderr);
+        if output.status.success() { Ok(said) } else { Err(format!("{words}: {said}{complained}")) }
     }
 
     /// A link to the page that works once.
@@ -239,8 +245,10 @@ impl Machine {
 impl Drop for Machine {
     fn drop(&mut self) {
         self.kill();
+        // Pods outlive a program that is killed, and must not outlive a test that has failed.
+        let cleaned = self.try_fairlead(&format!("cleanup --data-dir {}", self.path("data").display()));
         if !std::thread::panicking() {
-            self.fairlead(&format!("cleanup --data-dir {}", self.path("data").display()));
+            cleaned.unwrap_or_else(|why| panic!("{why}"));
         }
     }
 }

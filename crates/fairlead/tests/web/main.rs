@@ -12,6 +12,7 @@ mod keyboard;
 mod look;
 mod machine;
 mod many;
+mod modules;
 mod paint;
 mod sessions;
 mod sorting;

@@ -25,6 +25,7 @@ fn the_frame_is_painted_without_any_module_and_before_any_answer() {
                 browser.picture(if outlined { "frame-light" } else { "frame-elsewhere-light" });
             } else {
                 browser.says("main .note", "the server does not answer");
+                browser.says("main h1", "The page cannot be shown");
             }
         }
     }

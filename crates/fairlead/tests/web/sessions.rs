@@ -22,11 +22,20 @@ fn a_link_works_once_and_a_session_ends_when_it_is_left() {
     browser.says(".gauges", "Service");
     // Scripts cannot read the cookie.
     assert_eq!(browser.text("document.cookie"), "");
-    let empty = "Object.keys(localStorage).length + Object.keys(sessionStorage).length";
-    assert_eq!(browser.text(empty), "0");
+    // The page keeps what proves its requests where no page of another port finds it, and nothing else.
+    let kept = "[...Object.keys(localStorage), ...Object.keys(sessionStorage)].join()";
+    assert_eq!(browser.text(kept), "proof");
+    // Another tab, or the same one later, is signed in as well.
+    browser.js("window.old = true; location.reload()");
+    browser.until("it is the new page", "!window.old && document.querySelector('.gauges b')");
+    browser.says(".gauges", "Service");
+    // Who has the cookie alone is nobody.
+    browser.js("fetch('/fairlead/v1/session').then((answer) => { window.alone = answer.status; })");
+    browser.until("a cookie alone is refused", "window.alone === 401");
 
     browser.click(".tools button.small");
     browser.says("main h1", "You are not signed in");
+    assert_eq!(browser.text(kept), "");
     browser.js("fetch('/fairlead/v1/services').then((answer) => { window.code = answer.status; })");
     browser.until("the session is over", "window.code === 401");
 
@@ -34,6 +43,7 @@ fn a_link_works_once_and_a_session_ends_when_it_is_left() {
     browser.open("about:blank");
     browser.open(&link);
     browser.says("main .note", "used already");
+    browser.says("main h1", "That link does not open");
     browser.picture("used-link-light");
     let worse: Vec<String> = browser.console().into_iter().filter(|line| !line.contains("status of 401")).collect();
     assert_eq!(worse, Vec::<String>::new());
@@ -44,7 +54,7 @@ fn a_link_works_once_and_a_session_ends_when_it_is_left() {
     browser.says(".tools", "may write");
     machine.service("web", "web");
     browser.js("fetch('/api/v1/namespaces/default/services/web', {method: 'DELETE'}).then((answer) => { window.code = answer.status; })");
-    browser.until("it is refused", "window.code === 403");
+    browser.until("it is refused", "window.code === 401");
     assert_eq!(machine.api("GET", "/api/v1/namespaces/default/services/web", &Value::Null)["kind"], "Service");
 }
 
@@ -66,6 +76,11 @@ fn a_server_that_is_gone_is_waited_for_and_one_that_came_back_wants_a_new_link()
     browser.says(".service .note", "the server does not answer");
     browser.says(".map .card.front", &address);
     browser.picture("gone-light");
+
+    // Who could not leave is told so, and what is shown stays.
+    browser.click(".tools button.small");
+    browser.says("#said", "You are still signed in");
+    browser.says(".map .card.front", &address);
 
     // Sessions end with the process that knew them.
     machine.restart();

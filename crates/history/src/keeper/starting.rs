@@ -13,6 +13,7 @@ use super::writing::Trouble;
 use super::{Held, Keeper, Lists, RETRY};
 use crate::Shared;
 use crate::batch::Batch;
+use crate::frame::Frames;
 use crate::record::{Change, Record};
 use crate::replay::{Id, Said, World};
 use crate::segments::Segments;
@@ -57,7 +58,7 @@ impl<'s> Keeper<'s> {
         let [older @ .., newest] = self.segments.all() else { return Ok(()) };
         let (older, newest) = (older.last().cloned(), newest.clone());
         let mut world = World::unread();
-        world.replay(&crate::segments::read(&newest)?, |_, said| {
+        world.replay(Frames::new(&crate::segments::read(&newest)?), |_, said| {
             match said {
                 Said::Mark(revision) => self.marked = revision,
                 Said::Changed(seen) => drop(self.told.insert(key_of(seen.change))),

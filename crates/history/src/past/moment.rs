@@ -6,13 +6,16 @@ use fairlead_api::Look;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{bytes, oldest};
+use super::oldest;
 use crate::frame::Frames;
 use crate::lines::{Endpoint, Port, endpoints_of};
 use crate::record::{Change, Gap, Record};
 use crate::replay::{Id, Said, World};
 use crate::subject::{of_slice, selects};
 use crate::{Error, Followed, Shared, Subject};
+
+#[cfg(test)]
+mod tests;
 
 /// What was there.
 #[derive(Debug, Clone)]
@@ -61,17 +64,21 @@ pub(crate) fn moment(shared: &Shared, subject: &Subject, at: Timestamp) -> Resul
     let files = shared.files();
     let from = files.first().map(|file| file.begins.max(oldest(shared)));
     let early = || Error::TooEarly { asked: at, from };
-    let file = files.iter().rev().find(|file| file.begins <= at && Some(at) >= from).ok_or_else(early)?;
-    let bytes = bytes(file)?.ok_or_else(early)?;
-    let mut world = World::of(Some(&subject.namespace));
-    let mut gap = None;
+    let index = files.iter().rposition(|file| file.begins <= at && Some(at) >= from).ok_or_else(early)?;
+    let file = &files[index];
+    let bytes = super::bytes(file)?.ok_or_else(early)?;
+    let mut world = World::of(Some(&[&subject.namespace]));
+    // What could not be written to this file the next one tells.
+    let mut gap = match files.get(index + 1) {
+        Some(next) if at >= file.ends => super::bytes(next)?.and_then(|bytes| gap_around(&bytes, at)),
+        _ => None,
+    };
     let ours = |record: &&[u8]| {
         Record::namespace_of_change(record).is_none_or(|namespace| namespace == subject.namespace.as_bytes())
     };
     for record in Frames::new(&bytes).filter(ours).filter_map(Record::decode) {
         if let Record::Gap(hole) = &record
-            && hole.from <= at
-            && at < hole.to
+            && is_in(at, hole)
         {
             gap = Some(hole.clone());
         }
@@ -85,6 +92,15 @@ pub(crate) fn moment(shared: &Shared, subject: &Subject, at: Timestamp) -> Resul
         let _: Option<Said> = world.take(record);
     }
     Ok(seen(&world, subject, at, gap))
+}
+
+/// The gap in a file that a moment lies in.
+fn gap_around(bytes: &[u8], at: Timestamp) -> Option<Gap> {
+    Frames::new(bytes).filter_map(Record::gap).find(|gap| is_in(at, gap))
+}
+
+fn is_in(at: Timestamp, gap: &Gap) -> bool {
+    gap.from <= at && at < gap.to
 }
 
 fn seen(world: &World, subject: &Subject, at: Timestamp, gap: Option<Gap>) -> Moment {

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{Happened, Item, Moment, Place, Timeline};
+use crate::Followed;
 use crate::lines::Port;
 use crate::record::Gap;
 
@@ -79,6 +80,11 @@ pub(super) fn about(item: &mut Item, event: &Value) {
     let about = event.at("involvedObject");
     item.change = Happened::Event;
     item.name = about.text("name").to_owned();
+    let known = Followed::ALL.into_iter().find(|kind| kind.kind().kind == about.text("kind"));
+    // That of the Event says nothing of a Node.
+    if known.is_some_and(|kind| !kind.kind().namespaced) {
+        item.namespace.clear();
+    }
     item.by = event.text("reportingComponent").to_owned();
     let whom = format!("{} {}", about.text("kind"), about.text("name"));
     item.lines.iter_mut().for_each(|line| *line = format!("{whom}: {line}"));

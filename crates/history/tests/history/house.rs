@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fairlead_api::source::Source;
-use fairlead_api::{Settings, kinds};
-use fairlead_cluster::Cluster;
+use fairlead_api::{Kind, Settings, kinds};
+use fairlead_cluster::{Cluster, Patch};
 use fairlead_history::{Bounds, History, Item, Moment, Subject, Timeline, Wish};
 use fairlead_server::auth::{Authenticator, User};
 use fairlead_server::{Admission, Authorization, Local, Options, Server};
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 /// How long to wait for what must come.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(90);
 /// As much as nobody fills.
 pub(crate) const ROOMY: Bounds = Bounds { size: 64 << 20, age: Duration::from_secs(3600) };
 
@@ -71,7 +71,7 @@ impl House {
     /// Sets the target port of a Service.
     pub(crate) async fn retarget(&self, name: &str, port: Value) {
         let patch = json!({"spec": {"ports": [{"port": 80, "targetPort": port}]}});
-        let patch = fairlead_cluster::Patch::Merge(patch);
+        let patch = Patch::Merge(patch);
         self.cluster.patch(&kinds::SERVICE, "default", name, &patch).await.expect("patched");
     }
 
@@ -84,7 +84,7 @@ impl Kept {
     /// Waits until the past of something satisfies `enough`.
     pub(crate) async fn until(&self, subject: &str, enough: impl Fn(&[Item]) -> bool) -> Timeline {
         let wish = Wish { subject: Some(subject.parse().expect("a subject")), since: None, limit: 1000 };
-        let started = std::time::Instant::now();
+        let started = Instant::now();
         loop {
             let timeline = self.history.timeline(wish.clone()).await.expect("an answer");
             if enough(&timeline.items) {
@@ -95,22 +95,33 @@ impl Kept {
         }
     }
 
-    /// Waits until everything written so far is kept.
+    /// Waits until everything written so far of Services, EndpointSlices and Pods is kept: each kind comes by a way of its own, and what
+    /// is written last comes last.
     pub(crate) async fn settled(&self, house: &House) {
         let name = format!("mark-{}", next());
-        let wish =
-            Wish { subject: Some(format!("svc/default/{name}").parse().expect("a subject")), since: None, limit: 1 };
-        house.make(&name).await;
-        let mut port = 1;
-        // The history may begin after the Service: then only a change of it is told.
+        let pod = json!({
+            "metadata": {"namespace": "default", "name": name},
+            "spec": {"containers": [{"name": "c", "image": "i"}]},
+        });
+        self.marked(house, &kinds::SERVICE, service(&name), &format!("svc/default/{name}")).await;
+        self.marked(house, &kinds::ENDPOINT_SLICE, slice(&name, &[]), &format!("endpointslice/default/{name}-x")).await;
+        self.marked(house, &kinds::POD, pod, &format!("pod/default/{name}")).await;
+    }
+
+    /// Makes something and waits until it is told.
+    async fn marked(&self, house: &House, kind: &'static Kind, object: Value, subject: &str) {
+        let wish = Wish { subject: Some(subject.parse().expect("a subject")), since: None, limit: 1 };
+        house.cluster.create(kind, &object).await.expect("made");
+        let name = object["metadata"]["name"].as_str().expect("it has one").to_owned();
+        let (began, mut round) = (Instant::now(), 0);
+        // The history may begin after it was made: then only a change of it is told.
         while self.history.timeline(wish.clone()).await.expect("an answer").items.is_empty() {
-            assert!(port < 300, "nothing is kept");
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            house.retarget(&name, json!(port)).await;
-            port += 1;
+            assert!(began.elapsed() < PATIENCE, "nothing is kept of {subject}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            round += 1;
+            let patch = Patch::Merge(json!({"metadata": {"labels": {"round": round.to_string()}}}));
+            house.cluster.patch(kind, "default", &name, &patch).await.expect("patched");
         }
-        // What was written before it of another kind comes by another way.
-        tokio::time::sleep(Duration::from_millis(100)).await;
     }
 
     pub(crate) async fn moment(&self, subject: &str, at: Timestamp) -> Moment {

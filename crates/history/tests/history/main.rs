@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fairlead_api::kinds;
 use fairlead_cluster::Patch;
-use fairlead_history::{Bounds, Error, Happened, Wish};
+use fairlead_history::{Bounds, Error, Happened, Item, Wish};
 use jiff::Timestamp;
 use serde_json::json;
 use tempfile::TempDir;
@@ -70,6 +70,33 @@ async fn slices_pods_and_events_of_a_service_belong_to_it_and_others_do_not() {
         assert!(told.contains(&want), "{want}: {told:#?}");
     }
     assert!(!told.iter().any(|line| line.contains("other")), "{told:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn events_about_a_node_are_told_of_it_though_they_have_a_namespace() {
+    let (house, dir) = (House::new().await, TempDir::new().expect("a directory"));
+    let kept = house.keep(dir.path(), ROOMY).await;
+    kept.settled(&house).await;
+    let cluster = &house.cluster;
+    for name in ["n1", "n2"] {
+        cluster.create(&kinds::NODE, &json!({"metadata": {"name": name}})).await.expect("made");
+        let event = json!({
+            "metadata": {"namespace": "default", "name": format!("{name}.1")},
+            "involvedObject": {"kind": "Node", "name": name},
+            "type": "Warning", "reason": "NodeNotReady", "message": format!("{name} is silent"),
+        });
+        cluster.create(&kinds::EVENT, &event).await.expect("made");
+    }
+    // What is in that namespace is not of the Node for that.
+    house.make("n1").await;
+    let told = |items: &[Item]| items.iter().filter(|item| item.change == Happened::Event).count();
+    let timeline = kept.until("node/n1", |items| told(items) == 1 && items.len() == 2).await;
+    let event = timeline.items.iter().find(|item| item.change == Happened::Event).expect("it is told");
+    assert_eq!((event.namespace.as_str(), event.name.as_str()), ("", "n1"));
+    assert_eq!(event.lines, ["Node n1: Warning NodeNotReady: n1 is silent"]);
+    kept.settled(&house).await;
+    let all = kept.until("node/n1", |_| true).await;
+    assert_eq!(all.items.len(), 2, "{all:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

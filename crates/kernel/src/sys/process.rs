@@ -245,10 +245,19 @@ pub(crate) fn pivot_root(root: &CStr, old: &CStr) -> io::Result<()> {
 
 /// Opens a path below a folder for looking at it; links that lead out of the folder lead nowhere.
 pub(crate) fn open_below(folder: BorrowedFd<'_>, path: &CStr) -> io::Result<OwnedFd> {
+    look_up(folder, path, libc::RESOLVE_BENEATH | libc::RESOLVE_NO_MAGICLINKS)
+}
+
+/// Opens a path for looking at it as somebody does whose root that folder is.
+pub(crate) fn open_within(root: BorrowedFd<'_>, path: &CStr) -> io::Result<OwnedFd> {
+    look_up(root, path, libc::RESOLVE_IN_ROOT | libc::RESOLVE_NO_MAGICLINKS)
+}
+
+fn look_up(folder: BorrowedFd<'_>, path: &CStr, resolve: u64) -> io::Result<OwnedFd> {
     // SAFETY: open_how holds integers only, for which all bits zero is a value.
     let mut how: libc::open_how = unsafe { std::mem::zeroed() };
     how.flags = u64::from((libc::O_PATH | libc::O_CLOEXEC).unsigned_abs());
-    how.resolve = libc::RESOLVE_BENEATH | libc::RESOLVE_NO_MAGICLINKS;
+    how.resolve = resolve;
     let size = size_of::<libc::open_how>();
     // SAFETY: `path` ends with NUL, `how` is valid for reads of `size` bytes, and both outlive the call.
     let raw = unsafe { libc::syscall(libc::SYS_openat2, folder.as_raw_fd(), path.as_ptr(), &raw const how, size) };

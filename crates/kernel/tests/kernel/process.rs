@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 
-use fairlead_kernel::mount::open_below;
+use fairlead_kernel::mount::{open_below, read_within};
 use fairlead_kernel::process::{Handle, capability, fork, resize_terminal, terminal};
 use std::os::fd::AsFd;
 
@@ -36,6 +36,32 @@ fn nothing_in_a_folder_leads_out_of_it() {
         assert_eq!(open(path).is_ok(), fine, "{path}");
     }
     fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn only_plain_and_short_files_within_a_root_are_read() {
+    let root = std::env::temp_dir().join(format!("fairlead-within-{}", std::process::id()));
+    fs::create_dir_all(root.join("etc")).unwrap();
+    fs::write(root.join("etc/plain"), "0123456789").unwrap();
+    fs::write(root.join("etc/long"), "0123456789a").unwrap();
+    fs::write(root.join("etc/empty"), "").unwrap();
+    for (link, to) in [("link", "plain"), ("absolute", "/etc/plain"), ("up", "../../../../etc/plain")] {
+        symlink(to, root.join("etc").join(link)).unwrap();
+    }
+    for (link, to) in [("zero", "/dev/zero"), ("passwd", "/etc/passwd"), ("waits", "pipe"), ("circle", "circle")] {
+        symlink(to, root.join("etc").join(link)).unwrap();
+    }
+    let made = std::process::Command::new("mkfifo").arg(root.join("etc/pipe")).status().unwrap();
+    assert!(made.success());
+    let read = |path: &str| read_within(&File::open(&root).unwrap(), path.as_ref(), 10).ok();
+    for path in ["etc/plain", "/etc/plain", "etc/link", "etc/absolute", "etc/up"] {
+        assert_eq!(read(path).as_deref(), Some(&b"0123456789"[..]), "{path}");
+    }
+    assert_eq!(read("etc/empty").as_deref(), Some(&b""[..]));
+    for path in ["etc", "etc/long", "etc/pipe", "etc/waits", "etc/zero", "etc/passwd", "etc/circle", "etc/none"] {
+        assert_eq!(read(path), None, "{path}");
+    }
+    fs::remove_dir_all(&root).unwrap();
 }
 
 #[test]

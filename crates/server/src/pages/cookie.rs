@@ -1,10 +1,10 @@
-//! The cookie by which a browser is known, and what a request must show beside it: other sites can make a browser send requests
-//! with its cookies, so nothing is changed unless the page itself asks.
+//! The cookie by which a browser is known, and what a request must show beside it. A browser sends a cookie to every port of a host
+//! name, and other sites can make it send requests: nobody is known by a cookie unless the page itself asks.
 
 use fairlead_api::Failure;
 use http::header::{AUTHORIZATION, COOKIE, HOST, HeaderMap, ORIGIN, UPGRADE};
 use http::request::Parts;
-use http::{HeaderName, Method};
+use http::{HeaderName, HeaderValue, Method};
 
 use super::sessions::{LASTS, Session};
 use crate::route::Route;
@@ -14,8 +14,8 @@ mod tests;
 
 /// The name makes browsers refuse the cookie from anybody but this very host, over TLS.
 const NAME: &str = "__Host-fairlead";
-/// Shows that the page itself sends a request.
-const CSRF: HeaderName = HeaderName::from_static("x-fairlead-csrf");
+/// Shows that the page itself sends a request: what signing in answered beside the cookie.
+const PROOF: HeaderName = HeaderName::from_static("x-fairlead-proof");
 /// Browsers say with it where a request comes from.
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
@@ -39,7 +39,12 @@ pub(super) fn remove() -> String {
     format!("{NAME}=; Path=/; Secure; HttpOnly; SameSite=Strict; Max-Age=0")
 }
 
-/// Whether a request with a session's cookie is heard.
+/// Whether a request comes from the page that signed in to the session whose cookie it has.
+pub(crate) fn is_proved(headers: &HeaderMap, session: &Session) -> bool {
+    headers.get(PROOF).is_some_and(|shown| session.is_proved_by(shown.as_bytes()))
+}
+
+/// Whether a request of a session is heard.
 pub(crate) fn check(parts: &Parts, session: &Session) -> Result<(), Failure> {
     if parts.headers.contains_key(UPGRADE) {
         return Err(refused("a session of the page cannot open a stream: use kubectl or fairlead exec"));
@@ -52,24 +57,22 @@ pub(crate) fn check(parts: &Parts, session: &Session) -> Result<(), Failure> {
             "this session only looks: `fairlead ui --write` prints a link for one that may change things",
         ));
     }
-    let shown = parts.headers.get(CSRF).is_some_and(|shown| shown.as_bytes() == session.csrf.as_bytes());
     match same_origin(parts) {
-        Some(true) if shown => Ok(()),
-        Some(true) => {
-            Err(refused("a session's write needs the header X-Fairlead-CSRF as /fairlead/v1/session says it"))
-        }
+        Some(true) => Ok(()),
         _ => Err(foreign()),
     }
 }
 
-/// What somebody is told who is not known but has a cookie: they were.
+/// What somebody is told who is not known but has a cookie: they were, or it is not theirs.
 pub(crate) fn explained(failure: Failure, headers: &HeaderMap) -> Failure {
-    match failure.code {
-        401 if find(headers).is_some() => {
-            Failure { message: "this session has ended: `fairlead ui` prints a new link".to_owned(), ..failure }
+    let why = match (failure.code, find(headers)) {
+        (401, Some(_)) if headers.contains_key(PROOF) => "this session has ended: `fairlead ui` prints a new link",
+        (401, Some(_)) => {
+            "a cookie alone signs nobody in: show X-Fairlead-Proof, too, or open the page with a link of `fairlead ui`"
         }
-        _ => failure,
-    }
+        _ => return failure,
+    };
+    Failure { message: why.to_owned(), ..failure }
 }
 
 /// What a session must not get at whatever its roles say: what Pods answer would run as if it were the page.
@@ -82,19 +85,29 @@ pub(crate) fn check_route(route: &Route) -> Result<(), Failure> {
     }
 }
 
+/// Whether a request comes from a page that is not this server's, as far as it says: one of another port is of the same site.
+pub(crate) fn is_foreign(parts: &Parts) -> bool {
+    let fetched = parts.headers.get(FETCH_SITE).map(HeaderValue::as_bytes);
+    matches!(fetched, Some(b"same-site" | b"cross-site")) || own_origin(parts) == Some(false)
+}
+
 /// Whether a request comes from a page of this server; `None`: it does not say.
 pub(super) fn same_origin(parts: &Parts) -> Option<bool> {
-    let text = |name: &HeaderName| parts.headers.get(name).map(|value| value.to_str().unwrap_or_default());
-    let fetched = text(&FETCH_SITE).map(|site| site == "same-origin");
-    let own = parts.uri.authority().map(|authority| authority.as_str()).or_else(|| text(&HOST));
-    let from = text(&ORIGIN).map(|origin| {
-        let from = origin.strip_prefix("https://");
-        from.zip(own).is_some_and(|(from, own)| plain(from).eq_ignore_ascii_case(plain(own)))
-    });
-    match (fetched, from) {
+    let fetched = parts.headers.get(FETCH_SITE).map(|site| site.as_bytes() == b"same-origin");
+    match (fetched, own_origin(parts)) {
         (None, None) => None,
         (fetched, from) => Some(fetched.unwrap_or(true) && from.unwrap_or(true)),
     }
+}
+
+/// Whether the header `Origin` names this server; `None`: there is none.
+fn own_origin(parts: &Parts) -> Option<bool> {
+    let text = |name: &HeaderName| parts.headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    let own = parts.uri.authority().map(|authority| authority.as_str()).or_else(|| text(&HOST));
+    text(&ORIGIN).map(|origin| {
+        let from = origin.strip_prefix("https://");
+        from.zip(own).is_some_and(|(from, own)| plain(from).eq_ignore_ascii_case(plain(own)))
+    })
 }
 
 /// Without the port everybody knows.
@@ -103,7 +116,7 @@ fn plain(authority: &str) -> &str {
 }
 
 /// 403 for what another site made a browser send.
-pub(super) fn foreign() -> Failure {
+pub(crate) fn foreign() -> Failure {
     refused("this comes from another site, or does not say where from")
 }
 

@@ -51,12 +51,30 @@ impl Link {
 pub(crate) struct Session {
     /// Whether they may change something.
     pub(crate) write: bool,
-    /// What a write must show, which no other site knows.
-    pub(crate) csrf: String,
     pub(crate) expires: Timestamp,
+    /// What only the page knows that signed in.
+    proof: Hash,
+}
+
+/// What somebody gets who signs in: two secrets, for a cookie goes to every server of a host name, whatever its port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Signed {
+    /// The browser keeps it as a cookie.
+    pub(crate) id: String,
+    /// The page keeps it where no page of another port can read it.
+    pub(crate) proof: String,
 }
 
 impl Session {
+    pub(crate) fn new(write: bool, expires: Timestamp, proof: &str) -> Session {
+        Session { write, expires, proof: hash(proof.as_bytes()) }
+    }
+
+    /// Whether a request that shows this is one of the page that signed in.
+    pub(crate) fn is_proved_by(&self, shown: &[u8]) -> bool {
+        hash(shown) == self.proof
+    }
+
     pub(crate) fn user(&self) -> User {
         let groups = [VIEWERS].into_iter().chain(self.write.then_some(EDITORS)).chain([crate::auth::AUTHENTICATED]);
         User { name: USER.to_owned(), groups: groups.map(str::to_owned).collect(), ..User::default() }
@@ -82,25 +100,25 @@ impl Sessions {
         let link = Link { token: secret()?, expires: now.saturating_add(lasts).unwrap_or(now) };
         let mut known = self.known();
         make_room(&mut known.links, |(_, expires)| *expires);
-        known.links.insert(hash(&link.token), (write, link.expires));
+        known.links.insert(hash(link.token.as_bytes()), (write, link.expires));
         Ok(link)
     }
 
-    /// Makes a session of a link, which works no more then. Returns the secret of the session; `None`: there is no such link.
-    pub(crate) fn redeem(&self, token: &str, now: Timestamp) -> Result<Option<String>, Failure> {
+    /// Makes a session of a link, which works no more then. `None`: there is no such link.
+    pub(crate) fn redeem(&self, token: &str, now: Timestamp) -> Result<Option<Signed>, Failure> {
         if token.len() != LETTERS {
             return Ok(None);
         }
-        let (id, csrf) = (secret()?, secret()?);
+        let (id, proof) = (secret()?, secret()?);
         let mut known = self.known();
-        let Some((write, expires)) = known.links.remove(&hash(token)) else { return Ok(None) };
+        let Some((write, expires)) = known.links.remove(&hash(token.as_bytes())) else { return Ok(None) };
         if expires <= now {
             return Ok(None);
         }
         make_room(&mut known.sessions, |session| session.expires);
-        let session = Session { write, csrf, expires: now.saturating_add(LASTS).unwrap_or(now) };
-        known.sessions.insert(hash(&id), session);
-        Ok(Some(id))
+        let expires = now.saturating_add(LASTS).unwrap_or(now);
+        known.sessions.insert(hash(id.as_bytes()), Session::new(write, expires, &proof));
+        Ok(Some(Signed { id, proof }))
     }
 
     /// The session with this secret.
@@ -108,7 +126,7 @@ impl Sessions {
         if id.len() != LETTERS {
             return None;
         }
-        let key = hash(id);
+        let key = hash(id.as_bytes());
         let mut known = self.known();
         if known.sessions.get(&key)?.expires <= now {
             known.sessions.remove(&key);
@@ -118,7 +136,7 @@ impl Sessions {
 
     /// Ends a session.
     pub(crate) fn end(&self, id: &str) {
-        self.known().sessions.remove(&hash(id));
+        self.known().sessions.remove(&hash(id.as_bytes()));
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -141,8 +159,8 @@ fn secret() -> Result<String, Failure> {
     Ok(URL_SAFE_NO_PAD.encode(random))
 }
 
-fn hash(secret: &str) -> Hash {
+fn hash(secret: &[u8]) -> Hash {
     let mut hash = [0; 32];
-    hash.copy_from_slice(digest(&SHA256, secret.as_bytes()).as_ref());
+    hash.copy_from_slice(digest(&SHA256, secret).as_ref());
     hash
 }

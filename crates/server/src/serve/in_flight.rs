@@ -16,6 +16,9 @@ use http_body_util::Full;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower::Service;
 
+#[cfg(test)]
+mod tests;
+
 /// How many requests at a time.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
@@ -69,12 +72,15 @@ impl<S> InFlight<S> {
     }
 }
 
-/// Whether a request is a watch, or a stream of a Pod, which has a bound of its own. Every value but `0` and `false` means yes,
-/// as the server reads it.
+/// Whether a request is a watch, which only GET begins, or a stream of a Pod, which has a bound of its own. Every value but `0`
+/// and `false` means yes, as the server reads it.
 fn lasts_long<B>(request: &Request<B>) -> bool {
     let parts: Vec<&str> = request.uri().path().split('/').collect();
     if let [.., "pods", _, "log" | "exec" | "attach" | "portforward"] = parts[..] {
         return true;
+    }
+    if *request.method() != Method::GET {
+        return false;
     }
     let query = request.uri().query().unwrap_or_default();
     query.split('&').any(|pair| match pair.split_once('=').unwrap_or((pair, "")) {

@@ -7,8 +7,6 @@ use crate::{From, Resolver};
 
 /// What Pods have when nothing else is said.
 const NDOTS: usize = 5;
-/// The domain of clusters when nothing else is said.
-const DOMAIN: &str = "cluster.local";
 
 /// A search path.
 pub(super) struct Path {
@@ -37,7 +35,8 @@ impl Path {
             "None" | "Default" => Vec::new(),
             _ => {
                 let namespace = namespace.as_deref().unwrap_or_default();
-                vec![format!("{namespace}.svc.{DOMAIN}"), format!("svc.{DOMAIN}"), DOMAIN.to_owned()]
+                let domain = case.domain();
+                vec![format!("{namespace}.svc.{domain}"), format!("svc.{domain}"), domain.to_owned()]
             }
         };
         search.extend(own.searches.iter().cloned());

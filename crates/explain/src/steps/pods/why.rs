@@ -237,7 +237,7 @@ fn crashing(pod: &Pod, status: &ContainerStatus) -> Option<Why> {
 
 fn probes(case: &Case<'_>, pod: &Pod, status: &ContainerStatus) -> Option<Why> {
     let name = &status.name;
-    let warning = case.objects.warning(Pod::KIND.kind, &key(pod)).filter(|event| event.reason == "Unhealthy");
+    let warning = case.objects.warning(Pod::KIND.kind, &key(pod), |event| event.reason == "Unhealthy");
     let said = warning.map(|event| colon(&event.message)).unwrap_or_default();
     let said = format!("{said}{}", listens(case, pod));
     let logs = Some(remedy::logs(&key(pod), name, false));

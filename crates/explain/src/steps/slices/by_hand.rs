@@ -128,8 +128,7 @@ fn cluster_ips(case: &Case<'_>, draft: &mut Draft) {
         let message = format!(
             "endpoint {ip} is the cluster IP of Service {other}, and a Service cannot lead to another's address"
         );
-        let name = format!("{}.{}.svc.cluster.local", other.name, other.namespace);
-        let alias = case.patch(&json!({"spec": {"type": "ExternalName", "externalName": name}}));
+        let alias = case.patch(&json!({"spec": {"type": "ExternalName", "externalName": case.whole_name(other)}}));
         draft.broken(Cause::EndpointIsClusterIp, message, vec![edit(case.slices.first().copied()), alias]);
     }
 }

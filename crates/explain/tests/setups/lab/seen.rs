@@ -82,10 +82,12 @@ impl Lab {
         let planner = self.planner(objects);
         let plan = planner.plan();
         let (node, src, from) = self.client();
-        if let Some((dst, port, protocol)) = self.destination(service) {
-            let packet = Packet { src, dst, port, protocol, from };
-            evidence.decisions.push(Decided { node, decision: decide(plan, &packet), packet });
-        }
+        let decided = |(dst, port, protocol): (IpAddr, u16, Protocol)| {
+            let packet = Packet { src, dst, port, protocol, from: from.clone() };
+            Decided { node: node.clone(), decision: decide(plan, &packet), packet }
+        };
+        evidence.decisions.extend(self.destination(service).map(decided));
+        evidence.others.extend(self.further(service).into_iter().map(decided));
         let own = plan.frontends().filter(|frontend| *frontend.port.service == self.question.service);
         let frontends = own.map(|frontend| {
             let pools = [Scope::Cluster, Scope::Local].map(|scope| plan.pool_of(frontend, scope));
@@ -135,6 +137,15 @@ impl Lab {
             Some(address) => Some((address, number(port.port)?, port.protocol)),
             None => Some(("192.0.2.1".parse().ok()?, number(port.node_port)?, port.protocol)),
         }
+    }
+
+    /// The addresses outside that a client inside does not use.
+    fn further(&self, service: &Service) -> Vec<(IpAddr, u16, Protocol)> {
+        let inside = !matches!(self.question.from, From::Outside(_));
+        let addresses = service.spec.external_ips.iter().filter(|_| inside).filter_map(|text| ip::parse(text));
+        let ports =
+            || service.spec.ports.iter().filter_map(|port| Some((u16::try_from(port.port).ok()?, port.protocol)));
+        addresses.flat_map(|ip| ports().map(move |(port, protocol)| (ip, port, protocol))).collect()
     }
 
     fn dns(&self, service: &Service, objects: &Objects) -> Dns {

@@ -57,15 +57,19 @@ fn remedy(mode: Mode) -> &'static [&'static str] {
     }
 }
 
-fn forwarding(facts: &Facts) -> Option<Check> {
-    match facts.number("net.ipv4.ip_forward")? {
+/// Of each family, unless the machine does without it.
+fn forwarding(facts: &Facts) -> Vec<Check> {
+    let six = facts.number("net.ipv6.conf.all.disable_ipv6").is_none_or(|disabled| disabled == 0);
+    let families = [("IPv4", "net.ipv4.ip_forward", true), ("IPv6", "net.ipv6.conf.all.forwarding", six)];
+    let check = |(family, name, _): (&str, &str, bool)| match facts.number(name)? {
         0 => {
-            let finding = "net.ipv4.ip_forward is 0: packets of Pods and of other machines are not passed on";
-            let remedy = ["sysctl -w net.ipv4.ip_forward=1    # `fairlead up` does so as root"];
-            Some(Check::of(AREA, State::Warn, finding, &remedy))
+            let finding = format!("{name} is 0: {family} packets of Pods and of other machines are not passed on");
+            let remedy = format!("sysctl -w {name}=1    # `fairlead up` does so as root");
+            Some(Check::of(AREA, State::Warn, finding, &[&remedy]))
         }
-        _ => Some(Check::ok(AREA, "it passes packets on (net.ipv4.ip_forward)")),
-    }
+        _ => Some(Check::ok(AREA, format!("it passes {family} packets on ({name})"))),
+    };
+    families.into_iter().filter(|(.., used)| *used).filter_map(check).collect()
 }
 
 /// Strict checking hurts only where answers may come by another link than questions go.

@@ -98,9 +98,13 @@ fn legacy(facts: &Facts) -> Option<Check> {
     if facts.legacy.is_empty() {
         return None;
     }
+    let names: Vec<String> = facts.legacy.iter().map(|(family, name)| format!("{family} {name}")).collect();
     let finding = format!(
         "tables of the old interface of iptables are here ({}): they decide beside nftables, and `nft` does not show them",
-        facts.legacy.join(", ")
+        names.join(", ")
     );
-    Some(Check::of(AREA, State::Warn, finding, &["iptables-legacy-save    # shows them"]))
+    let shows = [("ip", "iptables-legacy-save    # shows them"), ("ip6", "ip6tables-legacy-save    # shows them")];
+    let has = |wanted: &str| facts.legacy.iter().any(|(family, _)| *family == wanted);
+    let remedy: Vec<&str> = shows.iter().filter(|(family, _)| has(family)).map(|(_, command)| *command).collect();
+    Some(Check::of(AREA, State::Warn, finding, &remedy))
 }

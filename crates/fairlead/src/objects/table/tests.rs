@@ -61,6 +61,28 @@ fn a_cell_is_one_line_a_terminal_does_not_obey() {
 }
 
 #[test]
+fn whatever_a_terminal_would_obey_is_shown_instead() {
+    let check = |text: &str, shown: &str| assert_eq!(harmless(text), shown, "{text:?}");
+    check("plain, größer\tand\nso on", "plain, größer\tand\nso on");
+    check("\u{1b}]0;mine\u{7}", "^[]0;mine\\u{7}");
+    check("over\rwritten", "over\\rwritten");
+    check("\u{9b}2J", "\\u{9b}2J");
+    check("a\u{8}b\u{7f}", "a\\u{8}b\\u{7f}");
+    check("^[", "^[");
+}
+
+#[test]
+fn a_table_has_strong_names_and_no_blanks_at_the_end() {
+    let rows = [["NAME", "STATE", "MORE"], ["web\u{1b}[2J", "ready", ""]].map(|row| row.map(str::to_owned).to_vec());
+    let told = lines(&rows, Paint::ALWAYS, |column, cell| match column {
+        1 => Paint::ALWAYS.tone(Tone::Good, cell),
+        _ => cell.to_owned(),
+    });
+    let head = "\u{1b}[1mNAME\u{1b}[0m       \u{1b}[1mSTATE\u{1b}[0m   \u{1b}[1mMORE\u{1b}[0m";
+    assert_eq!(told, format!("{head}\nweb^[[2J   \u{1b}[32mready\u{1b}[0m\n"));
+}
+
+#[test]
 fn a_table_without_columns_has_those_of_the_one_before() {
     let mut columns = Columns::default();
     columns.complete(&mut services());

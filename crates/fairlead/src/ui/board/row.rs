@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
 use fairlead_api::source::Key;
 use fairlead_api::view::{EndpointSlice, Service, ServicePort, ServiceType, TargetPort};
 use fairlead_explain::{Objects, Report};
 use serde::Serialize;
 
+use super::rows::Made;
 use crate::ui::written;
 
 #[cfg(test)]
@@ -49,11 +49,11 @@ enum Target<'a> {
     Name(&'a str),
 }
 
-/// The row of a Service as JSON; `None`: there is none of that name.
-pub(super) fn row(key: &Key, objects: &Objects, report: &Report) -> Option<Bytes> {
+/// The row of a Service; `None`: there is none of that name.
+pub(super) fn row(key: &Key, objects: &Objects, report: &Report) -> Option<Made> {
     let service = objects.service(key)?;
     let (ready, total) = endpoints(objects.slices_of(key).map(|slice| &**slice));
-    Some(written(&Row {
+    let json = written(&Row {
         namespace: &service.metadata.namespace,
         name: &service.metadata.name,
         kind: kind(service.spec.kind),
@@ -66,7 +66,8 @@ pub(super) fn row(key: &Key, objects: &Objects, report: &Report) -> Option<Bytes
         verdict: report.verdict.as_str(),
         why: report.why(),
         created: service.metadata.creation_timestamp.as_deref(),
-    }))
+    });
+    Some(Made { json, verdict: report.verdict })
 }
 
 fn kind(kind: ServiceType) -> &'static str {

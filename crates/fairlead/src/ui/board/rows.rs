@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use fairlead_api::source::Key;
+use fairlead_explain::Verdict;
 use serde_json::json;
 
 #[cfg(test)]
@@ -17,6 +18,8 @@ const MOST_GONE: usize = 10_000;
 #[derive(Debug)]
 pub(crate) struct Rows {
     rows: BTreeMap<Key, Row>,
+    /// How many rows have which verdict.
+    verdicts: BTreeMap<Verdict, usize>,
     /// What changed at a revision: each row once, where it last changed, and rows that are gone.
     order: BTreeMap<u64, Key>,
     gone: VecDeque<u64>,
@@ -25,9 +28,16 @@ pub(crate) struct Rows {
     floor: u64,
 }
 
+/// A row as it was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Made {
+    pub(crate) json: Bytes,
+    pub(crate) verdict: Verdict,
+}
+
 #[derive(Debug)]
 struct Row {
-    json: Bytes,
+    made: Made,
     revision: u64,
 }
 
@@ -38,8 +48,8 @@ pub(crate) struct TooOld;
 impl Rows {
     /// No rows yet, at a revision.
     pub(crate) fn new(revision: u64) -> Rows {
-        let (rows, order, gone) = Default::default();
-        Rows { rows, order, gone, revision, floor: revision }
+        let (rows, verdicts, order, gone) = Default::default();
+        Rows { rows, verdicts, order, gone, revision, floor: revision }
     }
 
     /// The newest revision.
@@ -47,30 +57,35 @@ impl Rows {
         self.revision
     }
 
-    /// How many rows have a part such as `"verdict":"ok"`. No text within a row can look like it: quotes there are escaped.
-    pub(crate) fn count(&self, part: &str) -> usize {
-        let has = |row: &&Row| row.json.windows(part.len()).any(|window| window == part.as_bytes());
-        self.rows.values().filter(has).count()
+    /// How many rows have a verdict.
+    pub(crate) fn count(&self, verdict: Verdict) -> usize {
+        self.verdicts.get(&verdict).copied().unwrap_or_default()
     }
 
     /// A row, as JSON.
     pub(crate) fn get(&self, key: &Key) -> Option<&Bytes> {
-        self.rows.get(key).map(|row| &row.json)
+        self.rows.get(key).map(|row| &row.made.json)
     }
 
     /// A row is so now; `None`: it is gone.
-    pub(crate) fn put(&mut self, key: &Key, json: Option<Bytes>) {
+    pub(crate) fn put(&mut self, key: &Key, made: Option<Made>) {
         let before = self.rows.get(key);
-        if before.map(|row| &row.json) == json.as_ref() {
+        if before.map(|row| &row.made) == made.as_ref() {
             return;
         }
         if let Some(before) = before {
             self.order.remove(&before.revision);
+            if let Some(count) = self.verdicts.get_mut(&before.made.verdict) {
+                *count -= 1;
+            }
         }
         self.revision += 1;
         self.order.insert(self.revision, key.clone());
-        match json {
-            Some(json) => drop(self.rows.insert(key.clone(), Row { json, revision: self.revision })),
+        match made {
+            Some(made) => {
+                *self.verdicts.entry(made.verdict).or_default() += 1;
+                self.rows.insert(key.clone(), Row { made, revision: self.revision });
+            }
             None => {
                 self.rows.remove(key);
                 self.gone.push_back(self.revision);
@@ -89,14 +104,14 @@ impl Rows {
 
     /// All rows, by namespace and name.
     pub(crate) fn list(&self) -> Bytes {
-        let size: usize = self.rows.values().map(|row| row.json.len() + 1).sum();
+        let size: usize = self.rows.values().map(|row| row.made.json.len() + 1).sum();
         let mut out = BytesMut::with_capacity(size + 64);
         out.put_slice(format!("{{\"revision\":\"{}\",\"items\":[", self.revision).as_bytes());
         for (place, row) in self.rows.values().enumerate() {
             if place > 0 {
                 out.put_u8(b',');
             }
-            out.put_slice(&row.json);
+            out.put_slice(&row.made.json);
         }
         out.put_slice(b"]}");
         out.freeze()
@@ -125,7 +140,7 @@ impl Rows {
             match self.rows.get(key) {
                 Some(row) if row.revision == *revision => {
                     out.put_slice(b"{\"type\":\"PUT\",\"row\":");
-                    out.put_slice(&row.json);
+                    out.put_slice(&row.made.json);
                     out.put_slice(b"}\n");
                 }
                 // It is there again, which a later line tells, or it is gone.

@@ -20,7 +20,7 @@ fn every_endpoint_is_told_with_each_port_and_with_nulls_where_nobody_counts() {
     assert_eq!(found.len(), 4);
     let first = json!({
         "address": "10.0.0.1", "port": 8080, "portName": "http", "protocol": "TCP", "ready": true, "serving": true,
-        "terminating": false, "node": "n", "zone": "a", "target": "pod/web-1", "weight": 3, "errors": null,
+        "terminating": false, "node": "n", "zone": "a", "target": "pod/web-1", "weight": 3,
         "connections": null, "bytesIn": null, "bytesOut": null, "packetsIn": null, "packetsOut": null,
     });
     assert_eq!(found[0], first);

@@ -32,7 +32,7 @@ fn a_session_is_found_among_cookies_unless_other_credentials_are_shown() {
 
 #[track_caller]
 fn check_heard(write: bool, text: &str, heard: bool) {
-    let session = Session { write, csrf: "secret".to_owned(), expires: Timestamp::MAX };
+    let session = Session::new(write, Timestamp::MAX, "secret");
     let found = check(&request(text), &session);
     assert_eq!(found.is_ok(), heard, "{text}: {found:?}");
     assert!(found.is_ok() || found.is_err_and(|failure| failure.code == 403));
@@ -41,23 +41,54 @@ fn check_heard(write: bool, text: &str, heard: bool) {
 #[test]
 fn a_write_shows_that_the_page_itself_sends_it() {
     let own = "host: 127.0.0.1:6443 | origin: https://127.0.0.1:6443";
-    check_heard(true, &format!("POST {own} | x-fairlead-csrf: secret"), true);
-    check_heard(true, &format!("DELETE {own} | x-fairlead-csrf: secret | sec-fetch-site: same-origin"), true);
-    check_heard(true, "PATCH host: h | x-fairlead-csrf: secret | sec-fetch-site: same-origin", true);
-    check_heard(true, "POST host: FL.test | origin: https://fl.test:443 | x-fairlead-csrf: secret", true);
-    check_heard(true, &format!("POST {own}"), false);
-    check_heard(true, &format!("POST {own} | x-fairlead-csrf: Secret"), false);
-    check_heard(true, "POST host: h | x-fairlead-csrf: secret", false);
-    check_heard(true, &format!("POST {own} | x-fairlead-csrf: secret | sec-fetch-site: cross-site"), false);
-    check_heard(true, &format!("POST {own} | x-fairlead-csrf: secret | sec-fetch-site: same-site"), false);
+    check_heard(true, &format!("POST {own}"), true);
+    check_heard(true, &format!("DELETE {own} | sec-fetch-site: same-origin"), true);
+    check_heard(true, "PATCH host: h | sec-fetch-site: same-origin", true);
+    check_heard(true, "POST host: FL.test | origin: https://fl.test:443", true);
+    check_heard(true, "POST host: h", false);
+    check_heard(true, &format!("POST {own} | sec-fetch-site: none"), false);
+    check_heard(true, &format!("POST {own} | sec-fetch-site: cross-site"), false);
+    check_heard(true, &format!("POST {own} | sec-fetch-site: same-site"), false);
     for origin in ["https://evil.test", "http://127.0.0.1:6443", "https://127.0.0.1", "null", ""] {
-        check_heard(true, &format!("POST host: 127.0.0.1:6443 | origin: {origin} | x-fairlead-csrf: secret"), false);
+        check_heard(true, &format!("POST host: 127.0.0.1:6443 | origin: {origin}"), false);
     }
+}
+
+#[track_caller]
+fn check_proved(text: &str, proved: bool) {
+    let session = Session::new(true, Timestamp::MAX, "secret");
+    assert_eq!(is_proved(&request(text).headers, &session), proved, "{text}");
+}
+
+#[test]
+fn a_cookie_is_worth_nothing_without_what_only_the_page_knows() {
+    check_proved("GET x-fairlead-proof: secret", true);
+    check_proved("GET host: h", false);
+    check_proved("GET x-fairlead-proof: Secret", false);
+    check_proved("GET x-fairlead-proof: ", false);
+    check_proved("POST host: h | origin: https://h", false);
+}
+
+#[track_caller]
+fn check_foreign(text: &str, foreign: bool) {
+    assert_eq!(is_foreign(&request(text)), foreign, "{text}");
+}
+
+#[test]
+fn who_only_reads_may_come_from_an_address_bar_but_from_no_other_page() {
+    check_foreign("GET host: h", false);
+    check_foreign("GET host: h | sec-fetch-site: same-origin", false);
+    check_foreign("GET host: h | sec-fetch-site: none", false);
+    check_foreign("GET host: h | origin: https://h", false);
+    check_foreign("GET host: h | sec-fetch-site: same-site", true);
+    check_foreign("HEAD host: h | sec-fetch-site: cross-site", true);
+    check_foreign("GET host: h:6443 | origin: https://h:8443", true);
+    check_foreign("GET host: h | origin: null | sec-fetch-site: same-origin", true);
 }
 
 #[test]
 fn who_only_looks_writes_nothing_and_nobody_opens_a_stream() {
-    let own = "host: h | origin: https://h | x-fairlead-csrf: secret";
+    let own = "host: h | origin: https://h";
     check_heard(false, &format!("POST {own}"), false);
     check_heard(false, "GET host: h", true);
     check_heard(false, "HEAD host: h", true);

@@ -17,7 +17,7 @@ fn row_of(service: Value, slices: &[Value]) -> Value {
         Change::EndpointSlice(Key::new("default", format!("web-{number}")), Some(Arc::new(slice)))
     }));
     let row = row(&key, &objects, &check(&key, &objects)).expect("it is there");
-    serde_json::from_slice(&row).unwrap()
+    serde_json::from_slice(&row.json).unwrap()
 }
 
 fn service(spec: Value) -> Value {

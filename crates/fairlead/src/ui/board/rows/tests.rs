@@ -4,8 +4,12 @@ fn key(name: &str) -> Key {
     Key::new("default", name)
 }
 
-fn row(text: &'static str) -> Option<Bytes> {
-    Some(Bytes::from_static(text.as_bytes()))
+fn row(text: &'static str) -> Option<Made> {
+    judged(text, Verdict::Ok)
+}
+
+fn judged(text: &'static str, verdict: Verdict) -> Option<Made> {
+    Some(Made { json: Bytes::from_static(text.as_bytes()), verdict })
 }
 
 #[track_caller]
@@ -43,6 +47,23 @@ fn who_has_seen_a_revision_gets_each_later_change_once() {
     assert_eq!(String::from_utf8_lossy(&rows.list()), r#"{"revision":"15","items":[3,4]}"#);
     let (lines, reached) = rows.since(10, 1).unwrap();
     assert_eq!((short(std::str::from_utf8(&lines).unwrap().trim()), reached), ("+3".to_owned(), 13));
+}
+
+#[test]
+fn verdicts_are_counted_as_rows_come_change_and_go() {
+    let mut rows = Rows::new(10);
+    let counts = |rows: &Rows| [Verdict::Ok, Verdict::Warn, Verdict::Broken].map(|verdict| rows.count(verdict));
+    assert_eq!(counts(&rows), [0, 0, 0]);
+    rows.put(&key("a"), judged("1", Verdict::Broken));
+    rows.put(&key("b"), judged("2", Verdict::Broken));
+    rows.put(&key("b"), judged("2", Verdict::Broken));
+    assert_eq!(counts(&rows), [0, 0, 2]);
+    rows.put(&key("a"), judged("3", Verdict::Ok));
+    rows.put(&key("a"), judged("4", Verdict::Ok));
+    assert_eq!(counts(&rows), [1, 0, 1]);
+    rows.put(&key("b"), None);
+    rows.put(&key("b"), None);
+    assert_eq!(counts(&rows), [1, 0, 0]);
 }
 
 #[test]
