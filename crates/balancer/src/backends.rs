@@ -25,6 +25,7 @@ use tokio::sync::watch;
 use crate::spec::Choice;
 use affinity::Affinity;
 use member::Known;
+pub(crate) use member::Tie;
 pub use member::{BackendStatus, Chosen, Health, Member};
 use table::Table;
 
@@ -103,7 +104,7 @@ impl Backends {
     /// These from now on; what is known of those that stay is kept.
     pub fn set(&self, backends: &[Backend]) {
         let mut state = self.0.state();
-        let before = self.0.table();
+        let (before, now) = (self.0.table(), self.0.now());
         if before.members.iter().map(|member| &member.backend).eq(backends) {
             return;
         }
@@ -120,7 +121,7 @@ impl Backends {
         let members: Vec<Arc<Member>> = backends.iter().map(&mut member).collect();
         let stay: HashSet<SocketAddr> = backends.iter().map(|backend| backend.address).collect();
         for one in before.members.iter().filter(|one| !stay.contains(&one.backend.address)) {
-            one.known.leave();
+            one.known.leave(now);
             state.departed.push(Arc::downgrade(&one.known));
         }
         self.0.publish(members, &state.rules);

@@ -8,6 +8,7 @@
 //! concern: sockets of addresses that stay are never closed, and a socket that goes accepts first what waits in it.
 
 mod accepting;
+pub(crate) mod bond;
 pub mod context;
 pub mod counters;
 pub mod deadline;

@@ -11,6 +11,8 @@ mod change;
 mod ends;
 #[path = "http/lab.rs"]
 mod lab;
+#[path = "http/leaving.rs"]
+mod leaving;
 #[path = "http/programs.rs"]
 mod programs;
 #[path = "http/requests.rs"]

@@ -144,14 +144,17 @@ impl Pulse {
         self.heard.keys().any(|node| *node != self.me && self.presence(node) == Presence::Live)
     }
 
-    /// Nobody else is there: the next beat may come later.
-    pub(super) fn rest(&mut self) {
-        self.calm = true;
+    /// Nobody else is there. Whether the next beat may come later: only if our Lease says so, as others go by that.
+    pub(super) fn rest(&mut self) -> bool {
+        self.calm = self.heard.get(&self.me).is_some_and(|heard| heard.beat.lasts.is_some());
+        self.calm
     }
 
-    /// Something came up. Whether it was calm until now.
-    pub(super) fn rouse(&mut self) -> bool {
-        std::mem::take(&mut self.calm)
+    /// Something came up. When the next beat is due if it was calm until now, and our last one began then: at once, but no sooner than
+    /// usual. Anybody on the LAN can make something come up, as often as they like.
+    pub(super) fn rouse(&mut self, began: Option<Instant>, now: Instant) -> Option<Instant> {
+        let usual = began.map_or(now, |began| began + self.times.interval);
+        std::mem::take(&mut self.calm).then(|| usual.max(now))
     }
 
     /// Whether beats are slow.

@@ -1,7 +1,7 @@
 //! One backend, with what is known of it: connections, health, failures in a row.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -86,8 +86,12 @@ pub(super) struct Known {
     pub(super) ejected_until: AtomicU64,
     /// How often it was ejected without doing well in between.
     ejections: AtomicU32,
-    gone: AtomicBool,
+    /// When it left, in milliseconds since the beginning; [`STAYS`]: it has not.
+    gone_at: AtomicU64,
 }
+
+/// It has not left.
+const STAYS: u64 = u64::MAX;
 
 impl Known {
     pub(super) fn new(address: SocketAddr, owner: Weak<Inner>) -> Known {
@@ -101,19 +105,27 @@ impl Known {
             health: AtomicU8::new(Health::Unknown as u8),
             ejected_until: AtomicU64::new(0),
             ejections: AtomicU32::new(0),
-            gone: AtomicBool::new(false),
+            gone_at: AtomicU64::new(STAYS),
         }
     }
 
     /// It is a backend, perhaps again. One that was gone may be another process now: what checks said of it is void.
     pub(super) fn come(&self) {
-        if self.gone.swap(false, Ordering::Relaxed) {
+        if self.gone_at.swap(STAYS, Ordering::Relaxed) != STAYS {
             self.health.store(Health::Unknown as u8, Ordering::Relaxed);
         }
     }
 
-    pub(super) fn leave(&self) {
-        self.gone.store(true, Ordering::Relaxed);
+    pub(super) fn leave(&self, now: u64) {
+        self.gone_at.store(now, Ordering::Relaxed);
+    }
+
+    /// How long ago it left, if it has.
+    fn gone_for(&self) -> Option<Duration> {
+        let gone = Some(self.gone_at.load(Ordering::Relaxed)).filter(|at| *at != STAYS)?;
+        // Without those it belonged to it does not come back.
+        let now = self.owner.upgrade().map_or(STAYS, |owner| owner.now());
+        Some(Duration::from_millis(now.saturating_sub(gone)))
     }
 
     pub(super) fn health(&self) -> Health {
@@ -151,6 +163,10 @@ impl Known {
 
     fn fail(&self) {
         self.failed.fetch_add(1, Ordering::Relaxed);
+        // What breaks off with one that has left says nothing of who comes back.
+        if self.gone_for().is_some() {
+            return;
+        }
         let in_a_row = self.in_a_row.fetch_add(1, Ordering::Relaxed) + 1;
         // One that fails when it is tried again has not recovered.
         let enough = if self.ejections.load(Ordering::Relaxed) > 0 { 1 } else { FAILURES };
@@ -197,7 +213,17 @@ impl Chosen {
 
     /// Whether it has left since: nothing new should go to it.
     pub fn is_gone(&self) -> bool {
-        self.member.known.gone.load(Ordering::Relaxed)
+        self.gone_for().is_some()
+    }
+
+    /// How long ago it left, if it has.
+    pub(crate) fn gone_for(&self) -> Option<Duration> {
+        self.member.known.gone_for()
+    }
+
+    /// Says whether it has left, to whoever does not count as a connection or request of it.
+    pub(crate) fn tie(&self) -> Tie {
+        Tie(self.member.known.clone())
     }
 
     /// It could not be reached, or broke off: several of these in a row and it is left alone for a while.
@@ -214,5 +240,16 @@ impl Chosen {
 impl Drop for Chosen {
     fn drop(&mut self) {
         self.member.known.active.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Knows whether a backend that was chosen has left.
+#[derive(Debug)]
+pub(crate) struct Tie(Arc<Known>);
+
+impl Tie {
+    /// How long ago it left, if it has.
+    pub(crate) fn gone_for(&self) -> Option<Duration> {
+        self.0.gone_for()
     }
 }

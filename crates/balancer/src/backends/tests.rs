@@ -141,11 +141,15 @@ fn health_and_counts_stay_with_an_address() {
     assert_eq!(chosen(&backends), [2, 3]);
     assert!(!held.is_gone());
     assert_eq!(backends.look()[1].active, 1);
-    backends.set(&[backend(3, 5)]);
-    assert!(held.is_gone());
+    backends.set(&[backend(3, 5), backend(4, 5)]);
+    let tie = held.tie();
+    assert!(held.is_gone() && tie.gone_for().is_some());
+    // What is cut because it has left says nothing of who comes back.
+    (0..10).for_each(|_| held.failed());
     backends.set(&[backend(2, 1), backend(3, 5)]);
-    assert!(!held.is_gone(), "it came back while a connection of its went on");
-    assert_eq!(backends.look()[0].active, 1);
+    assert!(!held.is_gone() && tie.gone_for().is_none(), "it came back while a connection of its went on");
+    let back = &backends.look()[0];
+    assert_eq!((back.active, back.failures, back.ejected), (1, 10, None));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context as Task, Poll, Waker};
+use std::time::Duration;
 
 use fairlead_kernel::relay::Pipe;
 
@@ -63,7 +64,12 @@ impl Context {
 
     /// It goes to this backend to its end, and ends when that has left and its time is over.
     pub(crate) fn bind(&self, backend: Chosen) {
+        // It may have left while it was dialled.
+        let late = backend.is_gone();
         *self.connection.backend.borrow_mut() = Some(backend);
+        if late {
+            self.local.look_for_orphans();
+        }
     }
 }
 
@@ -95,9 +101,10 @@ impl Connection {
         Connection { phase: Cell::new(Phase::Open), waker, others, backend: RefCell::new(None) }
     }
 
-    /// Whether its backend is none any more.
-    pub(super) fn is_orphan(&self) -> bool {
-        self.backend.borrow().as_ref().is_some_and(Chosen::is_gone)
+    /// How long ago its backend left, if it has.
+    pub(super) fn orphaned(&self) -> Option<Duration> {
+        let goes_on = self.phase.get() < Phase::Over;
+        self.backend.borrow().as_ref().filter(|_| goes_on).and_then(Chosen::gone_for)
     }
 
     /// Tells it how far it is; there is no way back.

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, spawn_local};
+use tokio::time::{Instant, sleep_until};
 
+use super::bond::Bound;
 use super::context::{Connection, Context, Phase, Thread};
 use super::counters::{Counters, Totals};
 use crate::backends::Backends;
@@ -50,11 +52,15 @@ impl Shared {
 pub(crate) struct Local {
     pub(crate) thread: Rc<Thread>,
     pub(crate) shared: Arc<Shared>,
-    connections: RefCell<Slots>,
+    connections: RefCell<Slots<Connection>>,
+    /// Requests and tunnels that end with their backends.
+    bonds: RefCell<Slots<Bound>>,
     /// Ends the accepting at an address.
     sockets: RefCell<HashMap<SocketAddr, Rc<Notify>>>,
     /// Whose departures are followed, by which task.
     followed: RefCell<Option<(Arc<Backends>, AbortHandle)>>,
+    /// Tells that task to look again.
+    look: Rc<Notify>,
     draining: Cell<bool>,
 }
 
@@ -64,8 +70,10 @@ impl Local {
             thread,
             shared,
             connections: RefCell::default(),
+            bonds: RefCell::default(),
             sockets: RefCell::default(),
             followed: RefCell::default(),
+            look: Rc::default(),
             draining: Cell::new(false),
         }
     }
@@ -126,7 +134,8 @@ impl Local {
         let backends = self.shared.current.get().backends.clone();
         let mut followed = self.followed.borrow_mut();
         if followed.as_ref().is_some_and(|(known, _)| Arc::ptr_eq(known, &backends)) {
-            return;
+            // The time to drain may be another.
+            return self.look_for_orphans();
         }
         let task = spawn_local(follow(Rc::downgrade(self), backends.clone())).abort_handle();
         if let Some((_, old)) = followed.replace((backends, task)) {
@@ -147,24 +156,56 @@ impl Local {
         Opened { context: Context { local: self.clone(), connection }, slot }
     }
 
-    /// Ends connections that had a backend which is none any more, when their time is over.
-    fn end_orphans(self: Rc<Self>) {
-        if !self.connections.borrow().iter().any(|one| one.is_orphan()) {
-            return;
+    /// Writes a bond down; where.
+    pub(super) fn tie(&self, bound: Rc<Bound>) -> usize {
+        self.bonds.borrow_mut().put(bound)
+    }
+
+    /// There is a bond no more.
+    pub(super) fn untie(&self, slot: usize) {
+        self.bonds.borrow_mut().take(slot);
+    }
+
+    /// Has it looked at who lost their backend, though none leaves now.
+    pub(super) fn look_for_orphans(&self) {
+        self.look.notify_one();
+    }
+
+    /// Ends what had a backend that left, if its time is over; when the time of the next is.
+    fn end_orphans(&self) -> Option<Instant> {
+        let (parting, mut next) = (self.shared.parting(), None::<Duration>);
+        let mut is_over = |gone: Option<Duration>| {
+            let left = gone.map(|gone| parting.saturating_sub(gone)).filter(|left| !left.is_zero());
+            next = left.into_iter().chain(next).min();
+            gone.is_some() && left.is_none()
+        };
+        // One whose backend came back is none.
+        self.connections.borrow().iter().filter(|one| is_over(one.orphaned())).for_each(|one| one.advance(Phase::Over));
+        for bound in self.bonds.borrow().iter().filter(|one| is_over(one.orphaned())) {
+            self.counters().ended.add(1);
+            bound.end();
         }
-        spawn_local(async move {
-            tokio::time::sleep(self.shared.parting()).await;
-            // One whose backend came back is none.
-            self.connections.borrow().iter().filter(|one| one.is_orphan()).for_each(|one| one.advance(Phase::Over));
-        });
+        next.map(|left| Instant::now() + left)
     }
 }
 
+/// Ends what loses its backend, each when its time is over.
 async fn follow(local: std::rc::Weak<Local>, backends: Arc<Backends>) {
     let mut changes = backends.subscribe();
-    while changes.changed().await.is_ok() {
-        let Some(local) = local.upgrade() else { return };
-        local.end_orphans();
+    loop {
+        let Some(this) = local.upgrade() else { return };
+        let (next, look) = (this.end_orphans(), this.look.clone());
+        // The listener may end meanwhile.
+        drop(this);
+        tokio::select! {
+            changed = changes.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+            }
+            () = look.notified() => {}
+            () = async { sleep_until(next.unwrap_or_else(Instant::now)).await }, if next.is_some() => {}
+        }
     }
 }
 
@@ -184,24 +225,30 @@ impl Drop for Opened {
     }
 }
 
-/// Connections in places that are used again.
-#[derive(Debug, Default)]
-struct Slots {
-    all: Vec<Option<Rc<Connection>>>,
+/// Connections or bonds in places that are used again.
+#[derive(Debug)]
+struct Slots<T> {
+    all: Vec<Option<Rc<T>>>,
     free: Vec<usize>,
     used: usize,
 }
 
-impl Slots {
-    fn put(&mut self, connection: Rc<Connection>) -> usize {
+impl<T> Default for Slots<T> {
+    fn default() -> Slots<T> {
+        Slots { all: Vec::new(), free: Vec::new(), used: 0 }
+    }
+}
+
+impl<T> Slots<T> {
+    fn put(&mut self, one: Rc<T>) -> usize {
         self.used += 1;
         match self.free.pop() {
             Some(slot) => {
-                self.all[slot] = Some(connection);
+                self.all[slot] = Some(one);
                 slot
             }
             None => {
-                self.all.push(Some(connection));
+                self.all.push(Some(one));
                 self.all.len() - 1
             }
         }
@@ -214,7 +261,7 @@ impl Slots {
         }
     }
 
-    fn iter(&self) -> impl Iterator<Item = &Rc<Connection>> {
+    fn iter(&self) -> impl Iterator<Item = &Rc<T>> {
         self.all.iter().flatten()
     }
 }

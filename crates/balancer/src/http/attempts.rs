@@ -8,6 +8,7 @@ use super::Connection;
 use super::dial::{self, Backend, Shared};
 use super::h2c::Line;
 use super::refusal::Refusal;
+use super::watch::Watch;
 use crate::backends::Chosen;
 use crate::serving::Serving;
 
@@ -66,15 +67,17 @@ impl Attempts {
     }
 
     /// A connection of HTTP/1 to the next backend that can be reached. `surely`: the request cannot be sent twice, so a
-    /// connection that waited must be known to be alive.
+    /// connection that waited must be known to be alive. The watch is bound to it.
     pub(crate) async fn reach(
         &mut self,
         connection: &Connection,
         shared: &Shared,
+        watch: &mut Watch,
         surely: bool,
     ) -> Result<(Chosen, Backend), Refusal> {
         loop {
             let chosen = self.choose(connection)?;
+            watch.bind(&connection.context, &chosen);
             let (to, tls) = (chosen.address(), self.serving.reencrypt.as_ref());
             let greeting = dial::greeting(&self.serving, connection);
             if !self.fresh
@@ -91,10 +94,16 @@ impl Attempts {
         }
     }
 
-    /// A connection of HTTP/2 to the next backend that can be reached.
-    pub(crate) async fn open(&mut self, connection: &Connection, shared: &Shared) -> Result<(Chosen, Line), Refusal> {
+    /// A connection of HTTP/2 to the next backend that can be reached. The watch is bound to it.
+    pub(crate) async fn open(
+        &mut self,
+        connection: &Connection,
+        shared: &Shared,
+        watch: &mut Watch,
+    ) -> Result<(Chosen, Line), Refusal> {
         loop {
             let chosen = self.choose(connection)?;
+            watch.bind(&connection.context, &chosen);
             let most = connection.context.thread().options().connect;
             let greeting = dial::greeting(&self.serving, connection);
             match shared.lines.get(chosen.address(), self.serving.reencrypt.as_ref(), &greeting, most).await {

@@ -156,10 +156,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
                 let record = note.map(|note| Record::new(&self.connection, note));
                 let ready = Ready { request, head, serving, record };
                 // The task of a connection is as large as the largest thing it may do.
-                match ready.serving.listener.speaks {
+                let next = match ready.serving.listener.speaks {
                     Speaks::H2c => Box::pin(self.bridge(ready)).await,
                     _ => self.exchange(ready).await,
-                }
+                };
+                self.watch.release();
+                next
             }
             Ok(None) => Next::Abort,
             Err(refusal) => {
@@ -212,7 +214,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
             match self.more().await {
                 Ok(Ok(1..)) => {}
                 Ok(_) => return Ok(None),
-                Err(TimedOut) => return Err(Refusal::SLOW),
+                Err(_) => return Err(Refusal::SLOW),
             }
         }
     }

@@ -9,6 +9,7 @@ use fairlead_api::source::Key;
 use fairlead_cluster::{Backoff, Error};
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
+use tokio::time::Instant;
 
 use super::Task;
 use super::write::Ended;
@@ -30,15 +31,15 @@ pub(super) struct Queue {
     /// The revision that was written for a Service and not seen yet.
     written: HashMap<Arc<Key>, u64>,
     failed: HashMap<Arc<Key>, u32>,
-    /// Services that are looked at again in a while, each once however often it fails meanwhile.
-    later: HashSet<Arc<Key>>,
+    /// When Services are looked at again, each once however often it fails meanwhile.
+    later: HashMap<Arc<Key>, Instant>,
     flights: FuturesUnordered<BoxFuture<'static, Landed>>,
     writing: usize,
 }
 
 enum Landed {
     Wrote(Box<Task>, Ended),
-    Again(Arc<Key>),
+    Again(Arc<Key>, Instant),
 }
 
 impl Queue {
@@ -86,13 +87,16 @@ impl Queue {
         }));
     }
 
-    /// Waits until a Service is written. `None`: one that failed is to be looked at again.
+    /// Waits until a Service is written. `None`: one that failed may have to be looked at again.
     pub(super) async fn next(&mut self) -> Option<(Task, Ended)> {
         match self.flights.next().await {
             None => std::future::pending().await,
-            Some(Landed::Again(key)) => {
-                self.later.remove(&key);
-                self.add([key]);
+            Some(Landed::Again(key, when)) => {
+                // Unless it was looked at sooner than was thought then.
+                if self.later.get(&key) == Some(&when) {
+                    self.later.remove(&key);
+                    self.add([key]);
+                }
                 None
             }
             Some(Landed::Wrote(task, ended)) => {
@@ -133,14 +137,17 @@ impl Queue {
         fine
     }
 
-    /// Looks at a Service again in a while.
+    /// Looks at a Service again in a while, or sooner if that was to be.
     fn look_later(&mut self, key: Arc<Key>, wait: Duration) {
-        if self.later.insert(key.clone()) {
-            self.flights.push(Box::pin(async move {
-                tokio::time::sleep(wait).await;
-                Landed::Again(key)
-            }));
+        let when = Instant::now() + wait;
+        if self.later.get(&key).is_some_and(|before| *before <= when) {
+            return;
         }
+        self.later.insert(key.clone(), when);
+        self.flights.push(Box::pin(async move {
+            tokio::time::sleep_until(when).await;
+            Landed::Again(key, when)
+        }));
     }
 
     /// Waits for what is under way, but not for long.

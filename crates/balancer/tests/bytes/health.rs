@@ -11,7 +11,8 @@ use fairlead_balancer::spec::{Check, How, ProxyVersion};
 use crate::lab::{Server, Wish, ask, engine, in_lab, until};
 
 fn check(how: How) -> Check {
-    let (interval, timeout) = (Duration::from_millis(50), Duration::from_millis(40));
+    // Who is not well says so at once.
+    let (interval, timeout) = (Duration::from_millis(50), Duration::from_secs(5));
     Check { how, port: None, healthy: 2, unhealthy: 2, interval, timeout }
 }
 

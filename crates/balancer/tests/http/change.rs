@@ -3,26 +3,31 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::lab::{Client, Server, Wish, in_lab, status, tls, until};
 
 #[test]
 fn a_listener_that_stops_finishes_what_it_has_begun() {
     in_lab("a_listener_that_stops_finishes_what_it_has_begun", || {
-        let server = Server::talking(|_, _| {
-            thread::sleep(Duration::from_millis(500));
+        let (asked, released) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+        let (counted, may_answer) = (asked.clone(), released.clone());
+        let server = Server::talking(move |head, _| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            if head.contains("/slow") {
+                until("it may answer", || may_answer.load(Ordering::SeqCst));
+            }
             Some(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi".to_vec())
         });
         let wish = Wish::to(&[server.at]);
         let engine = wish.start();
         let (mut busy, mut idle) = (Client::to(wish.at()), Client::to(wish.at()));
         assert_eq!(idle.get("/").unwrap().1, "hi");
-        busy.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-        until("the backend is asked", || server.count() == 1 || server.count() == 2);
-        thread::sleep(Duration::from_millis(100));
+        busy.send("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
+        until("the backend is asked", || asked.load(Ordering::SeqCst) == 2);
         engine.stop(&wish.key());
         assert_eq!(idle.rest(), "");
+        released.store(true, Ordering::SeqCst);
         let (head, body) = busy.hear().unwrap();
         assert!(head.contains("Connection: close"), "{head}");
         assert_eq!(body, "hi");
@@ -42,7 +47,6 @@ fn backends_and_certificates_change_under_requests_and_none_fails() {
         let engine = wish.start();
         secure.serve(&engine);
         let (stop, done, failed) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
-        let begun = Instant::now();
         thread::scope(|scope| {
             for kept in [true, false] {
                 let (stop, done, failed, at) = (&stop, &done, &failed, wish.at());
@@ -82,9 +86,8 @@ fn backends_and_certificates_change_under_requests_and_none_fails() {
             }
             stop.store(true, Ordering::SeqCst);
         });
-        let rate = done.load(Ordering::SeqCst) as f64 / begun.elapsed().as_secs_f64();
-        assert_eq!(failed.load(Ordering::SeqCst), 0);
-        assert!(rate > 100.0, "{rate} a second");
+        assert_eq!(failed.load(Ordering::SeqCst), 0, "of {}", done.load(Ordering::SeqCst));
+        assert!(servers.iter().all(|server| server.count() > 0), "each had its turn");
         drop(Arc::new(engine));
     });
 }

@@ -1,105 +1,30 @@
 //! A network namespace of its own with an engine in it, backends that are threads, and clients.
 
 use std::io::{Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::process::Command;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use fairlead_api::source::Key;
-use fairlead_api::view::Protocol;
-use fairlead_balancer::backends::{Backend, Backends, Stage};
-use fairlead_balancer::engine::{Engine, ListenerKey, Options};
+use fairlead_balancer::engine::{Engine, Options};
 use fairlead_balancer::http::chunks::{Chunks, Piece};
-use fairlead_balancer::log::Log;
-use fairlead_balancer::serving::Serving;
-use fairlead_balancer::spec::{
-    Check, Choice, How, Kind, Listener, Path, ProxyVersion, Scheme, Sources, Speaks, Spec, TlsPolicy,
-};
-use fairlead_balancer::tls::{ALPN_HTTP, Certificate, ClientTls, Pem, ServerTls};
-use fairlead_kernel::netns::Namespace;
-use ipnet::IpNet;
+use fairlead_balancer::spec::{Speaks, TlsPolicy};
+use fairlead_balancer::tls::{ALPN_HTTP, Certificate, Pem, ServerTls};
 
-/// Runs `work` in a namespace whose loopback has all of 127.0.0.0/8; skips it where that cannot be made.
-pub(crate) fn in_lab(test: &str, work: impl FnOnce() + Send) {
-    if !fairlead_testkit::need(test, "ip") {
-        return;
-    }
-    let Ok(namespace) = Namespace::unnamed() else { return fairlead_testkit::need::skip(test, "root") };
-    namespace
-        .run(|| {
-            let up = Command::new("ip").args(["link", "set", "lo", "up"]).status().unwrap();
-            assert!(up.success());
-            work();
-        })
-        .unwrap();
-}
+#[path = "../lab/listener.rs"]
+mod listener;
 
-/// What a listener is to do, in the few words a test has for it.
-#[derive(Clone)]
-pub(crate) struct Wish {
-    pub port: u16,
-    pub backends: Arc<Backends>,
-    pub speaks: Speaks,
-    pub drain: Option<Duration>,
-    pub idle: Duration,
-    pub age: Option<Duration>,
-    pub trusted: Vec<IpNet>,
-    pub tls: Option<Arc<ServerTls>>,
-    pub reencrypt: Option<Arc<ClientTls>>,
-    pub send_proxy: Option<ProxyVersion>,
-    pub log: Option<Log>,
-}
+pub(crate) use listener::{Wish, in_lab, until};
 
-impl Default for Wish {
-    fn default() -> Wish {
-        Wish {
-            port: 7000,
-            backends: Arc::default(),
-            speaks: Speaks::Http,
-            drain: Some(Duration::from_secs(10)),
-            idle: Duration::from_secs(60),
-            age: None,
-            trusted: Vec::new(),
-            tls: None,
-            reencrypt: None,
-            send_proxy: None,
-            log: None,
-        }
-    }
-}
+/// What listeners speak, and how long they drain, unless a test says something else.
+const SPEAKS: Speaks = Speaks::Http;
+const DRAIN: Option<Duration> = Some(Duration::from_secs(10));
 
 impl Wish {
-    pub(crate) fn to(backends: &[SocketAddr]) -> Wish {
-        let wish = Wish::default();
-        wish.set(backends);
-        wish
-    }
-
     /// The same at another port: an engine that ends may still listen at the last one.
     pub(crate) fn beside(self, index: usize) -> Wish {
         Wish { port: self.port + u16::try_from(index).unwrap(), ..self }
-    }
-
-    pub(crate) fn set(&self, backends: &[SocketAddr]) {
-        let backend = |address: &SocketAddr| Backend {
-            address: *address,
-            weight: 1,
-            node: None,
-            zone: None,
-            stage: Stage::Ready,
-        };
-        self.backends.set(&backends.iter().map(backend).collect::<Vec<_>>());
-    }
-
-    pub(crate) fn at(&self) -> SocketAddr {
-        ([127, 0, 0, 1], self.port).into()
-    }
-
-    pub(crate) fn key(&self) -> ListenerKey {
-        ListenerKey { service: Arc::new(Key::new("default", "web")), port: self.port, protocol: Protocol::Tcp }
     }
 
     /// An engine that does this.
@@ -107,59 +32,6 @@ impl Wish {
         let engine = Engine::start(Options { threads: 1, ..Options::default() }).unwrap();
         self.serve(&engine);
         engine
-    }
-
-    pub(crate) fn serve(&self, engine: &Engine) {
-        engine.serve(self.key(), self.serving()).unwrap();
-    }
-
-    fn serving(&self) -> Arc<Serving> {
-        let listener = Listener {
-            name: String::new(),
-            port: self.port,
-            protocol: Protocol::Tcp,
-            node_port: None,
-            speaks: self.speaks,
-            tls: None,
-            reencrypt: self.reencrypt.is_some(),
-            send_proxy: self.send_proxy,
-            accept_proxy: false,
-        };
-        let interval = Duration::from_secs(10);
-        let spec = Spec {
-            service: Arc::new(Key::new("default", "web")),
-            name: "a0123".to_owned(),
-            families: Vec::new(),
-            needs: Vec::new(),
-            health_check_port: None,
-            notes: Vec::new(),
-            scheme: Scheme::Public,
-            kind: Kind::Classic,
-            path: Path::Userspace,
-            listeners: vec![listener.clone()],
-            sources: Sources::default(),
-            local: false,
-            cross_zone: true,
-            choice: Choice::RoundRobin,
-            affinity: None,
-            check: Check { how: How::Tcp, port: None, healthy: 2, unhealthy: 6, interval, timeout: interval / 2 },
-            drain: self.drain,
-            idle: self.idle,
-            age: self.age,
-            access_log: None,
-            tags: Default::default(),
-        };
-        Arc::new(Serving {
-            spec: Arc::new(spec),
-            listener,
-            addresses: vec![IpAddr::from([127, 0, 0, 1])],
-            backends: self.backends.clone(),
-            tls: self.tls.clone(),
-            reencrypt: self.reencrypt.clone(),
-            log: self.log.clone(),
-            sources: None,
-            trusted: self.trusted.clone().into(),
-        })
     }
 }
 
@@ -376,13 +248,4 @@ impl Client {
 /// The status of an answer.
 pub(crate) fn status(head: &str) -> u16 {
     head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0)
-}
-
-/// Waits until something is so, not for ever.
-pub(crate) fn until(what: &str, is_so: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "it never came that {what}");
-        thread::sleep(Duration::from_millis(5));
-    }
 }

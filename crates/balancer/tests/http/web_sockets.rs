@@ -1,6 +1,9 @@
 //! WebSockets where a side speaks HTTP/2, in streams (RFC 8441).
 
 use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -53,13 +56,13 @@ fn joined(mut from: RecvStream, mut to: SendStream<Bytes>) -> DuplexStream {
 }
 
 /// A client that was told that it may have what it asks for.
-async fn ready(at: SocketAddr) -> SendRequest<Bytes> {
+pub(crate) async fn ready(at: SocketAddr) -> SendRequest<Bytes> {
     let send = connect(at).await;
     eventually(|| send.is_extended_connect_protocol_enabled()).await;
     send
 }
 
-async fn open(send: &SendRequest<Bytes>) -> WebSocketStream<DuplexStream> {
+pub(crate) async fn open(send: &SendRequest<Bytes>) -> WebSocketStream<DuplexStream> {
     let (response, to) = send.clone().ready().await.unwrap().send_request(wanted("websocket"), false).unwrap();
     let response = response.await.unwrap();
     assert_eq!(response.status(), 200);
@@ -78,38 +81,67 @@ async fn echo<S: AsyncRead + AsyncWrite + Unpin>(mut socket: WebSocketStream<S>)
 }
 
 /// A backend that speaks HTTP/2 and sends back what it gets in WebSockets, if it offers them.
-fn backend_of_http_2(offers: bool) -> SocketAddr {
+pub(crate) fn backend_of_http_2(offers: bool) -> SocketAddr {
+    backend(offers, First::Served).0
+}
+
+/// What becomes of the first stream of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum First {
+    Served,
+    /// That too, but no other one is.
+    Last,
+    /// Nothing; others are served.
+    Refused,
+}
+
+/// The same, and how many connections it has had a stream on.
+fn backend(offers: bool, first: First) -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
-    let at = listener.local_addr().unwrap();
-    thread::spawn(move || {
-        block_on(async move {
-            let listener = TcpListener::from_std(listener).unwrap();
-            while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(async move {
-                    let mut builder = h2::server::Builder::new();
-                    if offers {
-                        builder.enable_connect_protocol();
-                    }
-                    let Ok(mut connection) = builder.handshake::<_, Bytes>(stream).await else { return };
-                    while let Some(Ok((request, mut respond))) = connection.accept().await {
-                        let protocol = request.extensions().get::<Protocol>().map(|one| one.as_str().to_owned());
-                        assert_eq!(protocol.as_deref(), Some("websocket"));
-                        assert_eq!(
-                            (request.uri().path(), &request.headers()["x-forwarded-for"]),
-                            ("/chat", &"127.0.0.1".parse().unwrap())
-                        );
-                        let to = respond.send_response(Response::new(()), false).unwrap();
-                        let stream = joined(request.into_body(), to);
-                        tokio::spawn(async {
-                            echo(WebSocketStream::from_raw_socket(stream, Role::Server, None).await).await
-                        });
-                    }
-                });
+    let (at, connections) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::new(0)));
+    let counted = connections.clone();
+    let serve = async move {
+        let listener = TcpListener::from_std(listener).unwrap();
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(serve(stream, offers, first, counted.clone()));
+        }
+    };
+    thread::spawn(move || block_on(serve));
+    (at, connections)
+}
+
+async fn serve(stream: TcpStream, offers: bool, first: First, connections: Arc<AtomicUsize>) {
+    let mut builder = h2::server::Builder::new();
+    if offers {
+        builder.enable_connect_protocol();
+    }
+    let Ok(mut connection) = builder.handshake::<_, Bytes>(stream).await else { return };
+    let mut streams = 0;
+    while let Some(Ok((request, mut respond))) = connection.accept().await {
+        streams += 1;
+        if streams == 1 {
+            connections.fetch_add(1, Ordering::SeqCst);
+            match first {
+                First::Served => {}
+                // What follows on it is said after that.
+                First::Last => connection.graceful_shutdown(),
+                First::Refused => {
+                    respond.send_reset(h2::Reason::REFUSED_STREAM);
+                    continue;
+                }
             }
-        });
-    });
-    at
+        }
+        let protocol = request.extensions().get::<Protocol>().map(|one| one.as_str().to_owned());
+        assert_eq!(protocol.as_deref(), Some("websocket"));
+        assert_eq!(
+            (request.uri().path(), &request.headers()["x-forwarded-for"]),
+            ("/chat", &"127.0.0.1".parse().unwrap())
+        );
+        let to = respond.send_response(Response::new(()), false).unwrap();
+        let stream = joined(request.into_body(), to);
+        tokio::spawn(async { echo(WebSocketStream::from_raw_socket(stream, Role::Server, None).await).await });
+    }
 }
 
 /// Several at once on one connection, with messages small and large, and ended in order.
@@ -132,8 +164,29 @@ async fn talk<S: AsyncRead + AsyncWrite + Unpin>(mut socket: WebSocketStream<S>)
     assert!(matches!(socket.next().await, Some(Ok(Message::Close(_))) | None));
 }
 
+/// One on which nothing is said ends; meanwhile, and afterwards, another goes on.
+async fn goes_on_until_ended<S: AsyncRead + AsyncWrite + Unpin>(
+    mut talking: WebSocketStream<S>,
+    mut silent: WebSocketStream<S>,
+) {
+    let ends = async {
+        let mut ended = pin!(silent.next());
+        loop {
+            talking.send(Message::text("still here")).await.unwrap();
+            assert!(talking.next().await.unwrap().unwrap().is_text());
+            if let Ok(ended) = tokio::time::timeout(Duration::from_millis(100), &mut ended).await {
+                break ended;
+            }
+        }
+    };
+    let ended = tokio::time::timeout(Duration::from_secs(20), ends).await.unwrap();
+    assert!(!matches!(ended, Some(Ok(_))), "{ended:?}");
+    talking.send(Message::text("still here")).await.unwrap();
+    assert!(talking.next().await.unwrap().unwrap().is_text());
+}
+
 /// A client of HTTP/1 asks for a WebSocket.
-async fn open_by_upgrade(at: SocketAddr) -> Result<WebSocketStream<TcpStream>, Error> {
+pub(crate) async fn open_by_upgrade(at: SocketAddr) -> Result<WebSocketStream<TcpStream>, Error> {
     let stream = TcpStream::connect(at).await.unwrap();
     tokio_tungstenite::client_async("ws://web.example/chat", stream).await.map(|(socket, _)| socket)
 }
@@ -182,21 +235,12 @@ fn a_web_socket_of_http_1_reaches_a_backend_of_http_2_that_offers_it() {
 #[test]
 fn a_silent_web_socket_of_http_1_ends_and_others_go_on() {
     in_lab("a_silent_web_socket_of_http_1_ends_and_others_go_on", || {
-        let wish =
-            Wish { speaks: Speaks::H2c, idle: Duration::from_millis(500), ..Wish::to(&[backend_of_http_2(true)]) };
+        let wish = Wish { speaks: Speaks::H2c, idle: Duration::from_secs(2), ..Wish::to(&[backend_of_http_2(true)]) };
         let _engine = wish.start();
         block_on(async {
-            let mut silent = open_by_upgrade(wish.at()).await.unwrap();
-            let mut talking = open_by_upgrade(wish.at()).await.unwrap();
-            let talk = async {
-                for _ in 0..15 {
-                    talking.send(Message::text("still here")).await.unwrap();
-                    assert!(talking.next().await.unwrap().unwrap().is_text());
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                }
-            };
-            let (ended, ()) = futures_util::future::join(silent.next(), talk).await;
-            assert!(!matches!(ended, Some(Ok(_))), "{ended:?}");
+            let silent = open_by_upgrade(wish.at()).await.unwrap();
+            let talking = open_by_upgrade(wish.at()).await.unwrap();
+            goes_on_until_ended(talking, silent).await;
         });
     });
 }
@@ -226,21 +270,12 @@ fn what_is_no_web_socket_is_answered_as_it_is() {
 fn a_silent_web_socket_in_a_stream_ends_and_others_go_on() {
     in_lab("a_silent_web_socket_in_a_stream_ends_and_others_go_on", || {
         let server = Server::start(web_socket);
-        let wish = Wish { idle: Duration::from_millis(500), ..Wish::to(&[server.at]) };
+        let wish = Wish { idle: Duration::from_secs(2), ..Wish::to(&[server.at]) };
         let _engine = wish.start();
         block_on(async {
             let send = ready(wish.at()).await;
-            let (mut silent, mut talking) = (open(&send).await, open(&send).await);
-            let ended = silent.next();
-            let talk = async {
-                for _ in 0..15 {
-                    talking.send(Message::text("still here")).await.unwrap();
-                    assert!(talking.next().await.unwrap().unwrap().is_text());
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                }
-            };
-            let (ended, ()) = futures_util::future::join(ended, talk).await;
-            assert!(!matches!(ended, Some(Ok(_))), "{ended:?}");
+            let (silent, talking) = (open(&send).await, open(&send).await);
+            goes_on_until_ended(talking, silent).await;
         });
     });
 }
@@ -248,8 +283,6 @@ fn a_silent_web_socket_in_a_stream_ends_and_others_go_on() {
 #[test]
 fn a_backend_hears_when_a_web_socket_is_cut() {
     in_lab("a_backend_hears_when_a_web_socket_is_cut", || {
-        use std::sync::Arc;
-        use std::sync::atomic::{AtomicUsize, Ordering};
         let ended = Arc::new(AtomicUsize::new(0));
         let seen = ended.clone();
         let server = Server::start(move |stream| {
@@ -268,5 +301,41 @@ fn a_backend_hears_when_a_web_socket_is_cut() {
             eventually(|| ended.load(Ordering::SeqCst) == 1).await;
             drop(response);
         });
+    });
+}
+
+/// Opens a WebSocket in a stream of a connection, or by an upgrade of another one, and talks.
+async fn talk_anew(in_stream: bool, send: &SendRequest<Bytes>, at: SocketAddr) {
+    match in_stream {
+        true => talk(open(send).await).await,
+        false => talk(open_by_upgrade(at).await.unwrap()).await,
+    }
+}
+
+#[test]
+fn a_web_socket_that_a_connection_does_not_take_is_asked_for_again() {
+    in_lab("a_web_socket_that_a_connection_does_not_take_is_asked_for_again", || {
+        let cases = [(First::Last, true), (First::Last, false), (First::Refused, true), (First::Refused, false)];
+        for (index, (case, in_stream)) in cases.into_iter().enumerate() {
+            let (at, connections) = backend(true, case);
+            let wish = Wish { speaks: Speaks::H2c, ..Wish::to(&[at]) }.beside(index);
+            let _engine = wish.start();
+            block_on(async {
+                let send = ready(wish.at()).await;
+                if case == First::Refused {
+                    talk_anew(in_stream, &send, wish.at()).await;
+                    assert_eq!(connections.load(Ordering::SeqCst), 1, "the same connection serves the next stream");
+                    return;
+                }
+                let mut first = open(&send).await;
+                first.send(Message::text("here")).await.unwrap();
+                assert!(first.next().await.unwrap().unwrap().is_text());
+                // By now it is known that the connection takes no more.
+                talk_anew(in_stream, &send, wish.at()).await;
+                assert_eq!(connections.load(Ordering::SeqCst), 2);
+                first.send(Message::text("still here")).await.unwrap();
+                assert!(first.next().await.unwrap().unwrap().is_text());
+            });
+        }
     });
 }

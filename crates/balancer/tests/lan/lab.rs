@@ -8,6 +8,7 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use fairlead_balancer::announce::Times;
 use fairlead_kernel::link::Links;
 use fairlead_kernel::netns::Namespace;
 use fairlead_kernel::packet::arp::{Arp, Operation};
@@ -21,7 +22,10 @@ use crate::node::Process;
 const API: &str = "192.0.2.254:8080";
 const CLIENT: [&str; 2] = ["192.0.2.50", "fd00::50"];
 /// How long anything may take.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(45);
+/// For tests that ask what happens, not how soon: on a busy machine heartbeats are late, and that is not to look like the end of a Node.
+pub(crate) const UNHURRIED: Times =
+    Times { interval: Duration::from_millis(400), limit: Duration::from_millis(3300), alone: Duration::from_secs(20) };
 
 pub(crate) struct Lab {
     pub(crate) api: Api,
@@ -30,6 +34,7 @@ pub(crate) struct Lab {
     pub(crate) switch: Namespace,
     home: TempDir,
     addresses: Vec<&'static str>,
+    times: Times,
 }
 
 pub(crate) struct LabNode {
@@ -66,11 +71,11 @@ fn at_once(machine: &Namespace) {
 
 /// Three Nodes that are told of these addresses; none where that cannot be made.
 pub(crate) fn lab(test: &str, addresses: &[&'static str]) -> Option<Lab> {
-    lab_of(3, test, addresses)
+    lab_of(3, Times::default(), test, addresses)
 }
 
-/// So many Nodes.
-pub(crate) fn lab_of(count: u8, test: &str, addresses: &[&'static str]) -> Option<Lab> {
+/// So many Nodes, whose hearts beat like this.
+pub(crate) fn lab_of(count: u8, times: Times, test: &str, addresses: &[&'static str]) -> Option<Lab> {
     if !["root", "ip", "nft"].iter().all(|what| fairlead_testkit::need(test, what)) {
         return None;
     }
@@ -84,7 +89,7 @@ pub(crate) fn lab_of(count: u8, test: &str, addresses: &[&'static str]) -> Optio
     let api = Api::new(listener);
     api.add_service("web");
     let home = tempfile::tempdir().unwrap();
-    let mut lab = Lab { api, nodes: Vec::new(), client, switch, home, addresses: addresses.to_vec() };
+    let mut lab = Lab { api, nodes: Vec::new(), client, switch, home, addresses: addresses.to_vec(), times };
     (0..count).for_each(|_| lab.add_node());
     (0..lab.nodes.len()).for_each(|number| lab.start(number));
     Some(lab)
@@ -104,7 +109,7 @@ impl Lab {
         let node = &mut self.nodes[number];
         let log = self.home.path().join(&node.name);
         let api = format!("http://{API}");
-        node.process = Some(Process::start(&node.machine, &node.name, &api, &self.addresses, log));
+        node.process = Some(Process::start(&node.machine, &node.name, &api, &self.addresses, self.times, log));
     }
 
     pub(crate) fn logs(&self) -> String {

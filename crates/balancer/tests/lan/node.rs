@@ -19,6 +19,8 @@ use tokio_util::sync::CancellationToken;
 const NAME: &str = "FAIRLEAD_LAN_NODE";
 const API: &str = "FAIRLEAD_LAN_API";
 const ADDRESSES: &str = "FAIRLEAD_LAN_ADDRESSES";
+/// The times of heartbeats in milliseconds, with commas between them.
+const TIMES: &str = "FAIRLEAD_LAN_TIMES";
 
 /// A running Node.
 pub(crate) struct Process {
@@ -28,11 +30,20 @@ pub(crate) struct Process {
 
 impl Process {
     /// Starts one on a machine.
-    pub(crate) fn start(on: &Namespace, name: &str, api: &str, addresses: &[&str], log: PathBuf) -> Process {
+    pub(crate) fn start(
+        on: &Namespace,
+        name: &str,
+        api: &str,
+        addresses: &[&str],
+        times: Times,
+        log: PathBuf,
+    ) -> Process {
         let file = File::options().create(true).append(true).open(&log).unwrap();
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "node::a_node_runs_until_it_is_killed", "--nocapture", "--test-threads=1"]);
         command.env(NAME, name).env(API, api).env(ADDRESSES, addresses.join(","));
+        let times = [times.interval, times.limit, times.alone].map(|time| time.as_millis().to_string());
+        command.env(TIMES, times.join(","));
         command.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file);
         let child = on.run(|| command.spawn()).unwrap().unwrap();
         Process { child, log }
@@ -74,7 +85,7 @@ async fn node(name: String) {
     let api = std::env::var(API).unwrap();
     let addresses = std::env::var(ADDRESSES).unwrap();
     let cluster = Cluster::connect_at(None, Some(&api)).await.unwrap();
-    let (announcer, task) = Announcer::new(Settings { node: name, times: Times::default() });
+    let (announcer, task) = Announcer::new(Settings { node: name, times: times() });
     let stop = CancellationToken::new();
     let ends = stop.clone();
     let mut owners = announcer.owners();
@@ -95,6 +106,13 @@ async fn node(name: String) {
         () = follow => {}
         () = ended => panic!("it does not end"),
     }
+}
+
+fn times() -> Times {
+    let times = std::env::var(TIMES).unwrap();
+    let mut times = times.split(',').map(|text| Duration::from_millis(text.parse().unwrap()));
+    let mut next = || times.next().unwrap();
+    Times { interval: next(), limit: next(), alone: next() }
 }
 
 /// Tells the announcer of the Nodes there are; the addresses stay the same.

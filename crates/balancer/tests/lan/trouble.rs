@@ -5,31 +5,37 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::lab::{Lab, lab, shell};
+use crate::lab::{Lab, UNHURRIED, lab, lab_of, shell};
 
 const V4: &str = "192.0.2.100";
 const V6: &str = "fd00::64";
 
-/// That an address is answered for by this Node and no other, for so long.
+/// Three Nodes.
+fn unhurried(test: &str, addresses: &[&'static str]) -> Option<Lab> {
+    lab_of(3, UNHURRIED, test, addresses)
+}
+
+/// That an address is answered for by this Node and no other, for so long. On a busy machine an answer may not come in time.
 #[track_caller]
 fn stays(lab: &Lab, address: &str, owner: usize, time: Duration) {
     let start = Instant::now();
     let expected = BTreeSet::from([u8::try_from(owner).unwrap() + 1]);
     while start.elapsed() < time {
-        assert_eq!(lab.answers(address), expected, "after {:?}\n{}", start.elapsed(), lab.logs());
+        let answers = (0..3).map(|_| lab.answers(address)).find(|answers| !answers.is_empty());
+        assert_eq!(answers.as_ref(), Some(&expected), "after {:?}\n{}", start.elapsed(), lab.logs());
     }
 }
 
 #[test]
 fn while_the_api_is_away_the_owner_goes_on_and_nobody_begins() {
     let test = "while_the_api_is_away_the_owner_goes_on_and_nobody_begins";
-    let Some(mut lab) = lab(test, &[V4]) else { return };
+    let Some(mut lab) = unhurried(test, &[V4]) else { return };
     let owner = lab.owner(V4);
     lab.api.go_away();
-    stays(&lab, V4, owner, Duration::from_secs(4));
+    stays(&lab, V4, owner, UNHURRIED.limit * 2);
     // Its end is not seen by anybody.
     lab.nodes[owner].process.as_mut().unwrap().kill();
-    std::thread::sleep(Duration::from_secs(3));
+    std::thread::sleep(UNHURRIED.limit * 2);
     assert_eq!(lab.answers(V4), BTreeSet::new(), "{}", lab.logs());
     lab.api.come_back();
     assert_ne!(lab.owner(V4), owner);
@@ -37,14 +43,14 @@ fn while_the_api_is_away_the_owner_goes_on_and_nobody_begins() {
     lab.wait_for_owner(V4, owner);
     // Back after a while, the API changes nothing.
     lab.api.go_away();
-    std::thread::sleep(Duration::from_secs(2));
+    std::thread::sleep(UNHURRIED.limit + UNHURRIED.interval);
     lab.api.come_back();
-    stays(&lab, V4, owner, Duration::from_secs(3));
+    stays(&lab, V4, owner, UNHURRIED.limit + UNHURRIED.interval);
 }
 
 #[test]
 fn a_node_that_alone_lost_the_api_gives_way() {
-    let Some(lab) = lab("a_node_that_alone_lost_the_api_gives_way", &[V4]) else { return };
+    let Some(lab) = unhurried("a_node_that_alone_lost_the_api_gives_way", &[V4]) else { return };
     let owner = lab.owner(V4);
     let cut = "nft add table inet cut; nft add chain inet cut out '{ type filter hook output priority 0 ; }'; \
                nft add rule inet cut out tcp dport 8080 drop";
@@ -74,7 +80,7 @@ fn an_excluded_node_hands_its_addresses_over() {
 #[test]
 fn a_link_that_goes_down_takes_its_addresses_elsewhere() {
     let test = "a_link_that_goes_down_takes_its_addresses_elsewhere";
-    let Some(lab) = lab(test, &[V4, V6]) else { return };
+    let Some(lab) = unhurried(test, &[V4, V6]) else { return };
     let owner = lab.owner(V4);
     let port = format!("port{}", owner + 1);
     shell(&lab.switch, &format!("ip link set {port} down"));

@@ -8,7 +8,8 @@ const TIMES: Times = Times {
 };
 
 /// Plays what is heard: a character is what happens at that tenth of a second. `a`, `b`: the Lease of that Node is renewed;
-/// `m`: ours is, and comes back at once; `s`: `a` renews its Lease and says that it is good for three seconds; `x`: `a` says that it goes; anything else: nothing.
+/// `m`: ours is, and comes back at once; `s`: `a` renews its Lease and says that it is good for three seconds; `S`: ours says that and comes
+/// back at once; `x`: `a` says that it goes; anything else: nothing.
 fn play(times: Times, score: &[&str]) -> (Pulse, Instant) {
     let start = Instant::now();
     let mut pulse = Pulse::new("m", times);
@@ -19,15 +20,16 @@ fn play(times: Times, score: &[&str]) -> (Pulse, Instant) {
             let beat = Beat {
                 stamp: format!("{tick}.{number}"),
                 left: one == 'x',
-                lasts: (one == 's').then_some(STEP * 30),
+                lasts: (one == 's' || one == 'S').then_some(STEP * 30),
                 attachments: Vec::new(),
             };
             match one {
                 'a' | 'b' | 'm' => drop(pulse.hear(&one.to_string(), beat, now)),
                 'x' | 's' => drop(pulse.hear("a", beat, now)),
+                'S' => drop(pulse.hear("m", beat, now)),
                 _ => {}
             }
-            if one == 'm' {
+            if one == 'm' || one == 'S' {
                 pulse.prove(now);
             }
         }
@@ -101,15 +103,35 @@ fn who_said_that_it_beats_slowly_is_waited_for() {
 
 #[test]
 fn what_is_known_in_calm_is_good_until_the_next_slow_beat() {
-    let (mut pulse, now) = play(TIMES, &["m"]);
+    let (mut pulse, now) = play(TIMES, &["S"]);
     assert!(pulse.sighted(now + STEP * 10) && !pulse.sighted(now + STEP * 11));
-    pulse.rest();
+    assert!(pulse.rest());
     assert!(pulse.sighted(now + STEP * 40) && !pulse.sighted(now + STEP * 41));
-    assert!(pulse.rouse() && !pulse.rouse());
+    assert!(pulse.rouse(None, now).is_some() && pulse.rouse(None, now).is_none());
     assert!(!pulse.sighted(now + STEP * 11));
     // Whose heart beats is no reason for calm.
     assert!(!pulse.hears_others());
     assert!(play(TIMES, &["m", "a"]).0.hears_others() && !play(TIMES, &["m", "x"]).0.hears_others());
+}
+
+#[test]
+fn who_did_not_say_that_it_beats_slowly_does_not() {
+    for (score, rests) in [("m", false), ("S", true), ("S m", false), ("m S", true), ("", false)] {
+        let (mut pulse, _) = play(TIMES, &score.split(' ').collect::<Vec<_>>());
+        assert_eq!((pulse.rest(), pulse.is_calm()), (rests, rests), "{score}");
+    }
+}
+
+#[test]
+fn however_often_something_comes_up_hearts_beat_no_faster_than_usual() {
+    // Our last beat began so many steps ago, and the next is due in so many.
+    for (ago, next) in [(Some(0), 4), (Some(1), 3), (Some(3), 1), (Some(4), 0), (Some(90), 0), (None, 0)] {
+        let (mut pulse, now) = play(TIMES, &["S"]);
+        assert!(pulse.rest());
+        let (began, now) = (ago.map(|_| now), now + STEP * ago.unwrap_or_default());
+        assert_eq!(pulse.rouse(began, now), Some(now + STEP * next), "{ago:?}");
+        assert_eq!(pulse.rouse(began, now), None, "it is roused");
+    }
 }
 
 #[test]

@@ -1,8 +1,8 @@
-//! A Node that nobody could take over from beats slowly. As soon as somebody comes, or there is something new to begin, it beats at once and
+//! A Node that nobody could take over from beats slowly. As soon as somebody comes, or there is something new to begin, it beats as usual and
 //! believes nothing older than usual.
 //!
 //! ```text
-//! usual --a beat comes back, and no other Node is there--> calm --another Node, Lease or rival; a new address--> usual
+//! usual --a beat that says it is slow comes back--> calm --another Node, Lease or rival; a new address--> usual
 //! ```
 
 use std::collections::BTreeMap;
@@ -30,8 +30,7 @@ impl Work {
     pub(super) fn proven(&mut self, began: Instant) -> bool {
         let changed = self.pulse.prove(began);
         // What came up meanwhile has to be said or seen first.
-        if self.is_alone() && self.next > Instant::now() {
-            self.pulse.rest();
+        if self.is_alone() && self.next > Instant::now() && self.pulse.rest() {
             self.next = self.next.max(began + self.settings.times.alone);
         }
         changed
@@ -46,8 +45,8 @@ impl Work {
 
     /// Ends the calm: what is known has to be seen anew.
     pub(super) fn rouse(&mut self) {
-        if self.pulse.rouse() {
-            (self.next, self.roused) = (Instant::now(), true);
+        if let Some(next) = self.pulse.rouse(self.began, Instant::now()) {
+            (self.next, self.roused) = (next, true);
         }
     }
 

@@ -59,7 +59,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
         let empty = request.body == Framing::Empty;
         self.invite(request).await?;
         loop {
-            let (chosen, line) = attempts.open(&self.connection, &self.shared).await?;
+            let (chosen, line) = attempts.open(&self.connection, &self.shared, &mut self.watch).await?;
             record.iter_mut().for_each(|record| record.backend(chosen.address()));
             let failure = match line.send(head.clone(), empty) {
                 Err(failure) => failure,
@@ -145,7 +145,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
             // What is left of a request that is answered matters only to the next one.
             if keep && polled.is_ready() && rest.is_pending() { Poll::Pending } else { polled }
         });
-        let carried = carried.await.unwrap_or(Err(Broken::To));
+        let carried = carried.await.unwrap_or_else(|why| Err(why.into()));
         let whole = empty || upload.ended();
         let moved = (upload.moved, download.moved);
         self.connection.context.counters().carried(moved);

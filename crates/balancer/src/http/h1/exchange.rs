@@ -49,7 +49,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
         let mut attempts = Attempts::new(serving.clone());
         let replayable = request.body == Framing::Empty && request.method.repeatable() && !request.upgrade;
         let refusal = loop {
-            let (chosen, mut backend) = match attempts.reach(&self.connection, &self.shared, !replayable).await {
+            let Session { connection, shared, watch, .. } = self;
+            let (chosen, mut backend) = match attempts.reach(connection, shared, watch, !replayable).await {
                 Ok(reached) => reached,
                 Err(refusal) => break refusal,
             };
@@ -183,8 +184,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
             }
             polled
         });
-        // A client that takes nothing is gone.
-        carried.await.unwrap_or(Err(Broken::To))
+        carried.await.unwrap_or_else(|why| Err(why.into()))
     }
 
     /// Carries bytes both ways, after what the backend has said.

@@ -32,30 +32,37 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
     ) -> Result<Next, Option<Refusal>> {
         let (mut attempts, mut nothing) = (Attempts::new(serving.clone()), Send::new(Framing::Empty));
         loop {
-            let (chosen, line) = attempts.open(&self.connection, &self.shared).await?;
+            let (chosen, line) = attempts.open(&self.connection, &self.shared, &mut self.watch).await?;
             record.iter_mut().for_each(|record| record.backend(chosen.address()));
             if !line.offers_tunnels(self.connection.context.thread().options().connect).await {
                 return Err(Some(Refusal::NO_TUNNEL));
             }
-            let failure = match line.send(head.clone(), false) {
-                Err(failure) => failure,
-                Ok(mut sending) => match self.answer2(&mut nothing, true, &mut sending).await {
-                    Ok(answer) => {
-                        chosen.succeeded();
-                        let given = answer.status().is_success();
-                        let status = if given { 101 } else { answer.status().as_u16() };
-                        record.iter_mut().for_each(|record| record.answered(status));
-                        let record = record.take();
-                        if given {
-                            return Ok(self.converse(answer, sending.1, &key, serving, record).await);
-                        }
-                        return self.deliver2((request, answer), (nothing, true, sending.1), serving, record).await;
-                    }
-                    Err(failure) => failure,
-                },
+            let mut sending = match line.send(head.clone(), false) {
+                Ok(sending) => sending,
+                // A connection that takes no more has got nothing.
+                Err(failure) => {
+                    let sent = Sent { reused: true, replayable: true };
+                    attempts.again(failure, &chosen, sent, &self.connection)?;
+                    continue;
+                }
             };
-            let sent = Sent { reused: true, replayable: false };
-            attempts.again(failure, &chosen, sent, &self.connection)?;
+            let answer = match self.answer2(&mut nothing, true, &mut sending).await {
+                Ok(answer) => answer,
+                Err(failure) => {
+                    let sent = Sent { reused: true, replayable: sending.0.refused() };
+                    attempts.again(failure, &chosen, sent, &self.connection)?;
+                    continue;
+                }
+            };
+            chosen.succeeded();
+            let given = answer.status().is_success();
+            let status = if given { 101 } else { answer.status().as_u16() };
+            record.iter_mut().for_each(|record| record.answered(status));
+            let record = record.take();
+            if given {
+                return Ok(self.converse(answer, sending.1, &key, serving, record).await);
+            }
+            return self.deliver2((request, answer), (nothing, true, sending.1), serving, record).await;
         }
     }
 

@@ -30,7 +30,8 @@ impl Stream {
         let mut attempts = Attempts::new(self.serving.clone());
         let replayable = request.body == Framing::Empty && request.method.repeatable();
         loop {
-            let (chosen, mut backend) = attempts.reach(&self.streams.connection, &shared, !replayable).await?;
+            let Stream { streams, watch, .. } = self;
+            let (chosen, mut backend) = attempts.reach(&streams.connection, &shared, watch, !replayable).await?;
             if let Some(record) = &mut self.record {
                 record.backend(chosen.address());
             }
@@ -120,7 +121,7 @@ impl Stream {
             }
             polled
         });
-        let carried = carried.await.unwrap_or(Err(Broken::To));
+        let carried = carried.await.unwrap_or_else(|why| Err(why.into()));
         if matches!(carried, Err(Broken::From | Broken::Malformed)) {
             to.send_reset(Reason::INTERNAL_ERROR);
         }

@@ -23,7 +23,8 @@ impl Stream {
         let empty = body.is_end_stream();
         let mut upload = Between::request(empty).at_most(self.asking().longest_body);
         loop {
-            let (chosen, line) = attempts.open(&self.streams.connection, &self.streams.shared).await?;
+            let Stream { streams, watch, .. } = self;
+            let (chosen, line) = attempts.open(&streams.connection, &streams.shared, watch).await?;
             self.record.iter_mut().for_each(|record| record.backend(chosen.address()));
             let mut sending = match line.send(head.clone(), empty) {
                 Ok(sending) => sending,
@@ -106,7 +107,7 @@ impl Stream {
             }
             polled
         });
-        let carried = carried.await.unwrap_or(Err(Broken::To));
+        let carried = carried.await.unwrap_or_else(|why| Err(why.into()));
         let moved = (upload.moved, download.moved);
         self.streams.connection.context.counters().carried(moved);
         self.record.take().into_iter().for_each(|record| record.done(moved, &self.serving));

@@ -47,7 +47,8 @@ impl Stream {
         let request = web_socket::to_h1(&self.parts, &self.asking(), &key, &mut head)?;
         let (mut attempts, mut upload) =
             (Attempts::new(self.serving.clone()), Receive::new(head, None, Framing::Empty));
-        let (chosen, mut backend) = attempts.reach(&self.streams.connection, &shared, true).await?;
+        let Stream { streams, watch, .. } = self;
+        let (chosen, mut backend) = attempts.reach(&streams.connection, &shared, watch, true).await?;
         self.record.iter_mut().for_each(|record| record.backend(chosen.address()));
         let (response, mut answer, sent) = match self.answer(&mut backend, &request, &mut upload, &shared.buffers).await
         {
@@ -83,30 +84,37 @@ impl Stream {
         let head = web_socket::to_h2(&self.parts, &self.asking())?;
         let (mut attempts, mut upload) = (Attempts::new(self.serving.clone()), Between::request(false));
         loop {
-            let (chosen, line) = attempts.open(&self.streams.connection, &self.streams.shared).await?;
+            let Stream { streams, watch, .. } = self;
+            let (chosen, line) = attempts.open(&streams.connection, &streams.shared, watch).await?;
             self.record.iter_mut().for_each(|record| record.backend(chosen.address()));
             if !line.offers_tunnels(self.streams.connection.context.thread().options().connect).await {
                 return Err(Some(Refusal::NO_TUNNEL));
             }
-            let failure = match line.send(head.clone(), false) {
-                Err(failure) => failure,
-                Ok(mut sending) => match self.answer2(&mut body, &mut upload, &mut sending).await {
-                    Ok(answer) if answer.status().is_success() => {
-                        chosen.succeeded();
-                        let (parts, from) = answer.into_parts();
-                        let down = Between::answer(from.is_end_stream());
-                        let mut ways = Passed { body, upload, up: sending.1, from, down };
-                        return self.carry(downgrade::answer_between_h2(parts), &mut ways).await;
-                    }
-                    Ok(answer) => {
-                        chosen.succeeded();
-                        return self.deliver2(answer, chosen, (body, upload), sending.1).await;
-                    }
-                    Err(failure) => failure,
-                },
+            let mut sending = match line.send(head.clone(), false) {
+                Ok(sending) => sending,
+                // A connection that takes no more has got nothing.
+                Err(failure) => {
+                    let sent = Sent { reused: true, replayable: upload.untouched() };
+                    attempts.again(failure, &chosen, sent, &self.streams.connection)?;
+                    continue;
+                }
             };
-            let sent = Sent { reused: true, replayable: false };
-            attempts.again(failure, &chosen, sent, &self.streams.connection)?;
+            let answer = match self.answer2(&mut body, &mut upload, &mut sending).await {
+                Ok(answer) => answer,
+                Err(failure) => {
+                    let sent = Sent { reused: true, replayable: upload.untouched() && sending.0.refused() };
+                    attempts.again(failure, &chosen, sent, &self.streams.connection)?;
+                    continue;
+                }
+            };
+            chosen.succeeded();
+            if !answer.status().is_success() {
+                return self.deliver2(answer, chosen, (body, upload), sending.1).await;
+            }
+            let (parts, from) = answer.into_parts();
+            let down = Between::answer(from.is_end_stream());
+            let mut ways = Passed { body, upload, up: sending.1, from, down };
+            return self.carry(downgrade::answer_between_h2(parts), &mut ways).await;
         }
     }
 
