@@ -71,10 +71,14 @@ pub(super) fn input<'a>(
     Input { wanted: wanted.into_values().collect(), nodes, guard }
 }
 
+/// Whether anything the announcer has to know of a load balancer depends on its endpoints, which change all the time.
+pub(super) fn depends_on_endpoints(balancer: &Balancer) -> bool {
+    balancer.service.spec.external_traffic_policy == TrafficPolicy::Local
+}
+
 /// The Nodes with a ready endpoint, if only those may answer.
 fn local(balancer: &Balancer, planner: &Planner) -> Option<BTreeSet<String>> {
-    let local = balancer.service.spec.external_traffic_policy == TrafficPolicy::Local;
-    local.then(|| {
+    depends_on_endpoints(balancer).then(|| {
         members::nodes(planner, &balancer.key, &members::ports(&balancer.key, &balancer.service, &balancer.addresses))
     })
 }

@@ -217,7 +217,9 @@ impl Balancers {
         let change = self.planner.apply(changes);
         for key in concerned(&change) {
             let Some(balancer) = self.all.get(&key) else { continue };
-            self.changed.get_or_insert_with(|| Instant::now() + TOGETHER);
+            if input::depends_on_endpoints(balancer) {
+                self.changed.get_or_insert_with(|| Instant::now() + TOGETHER);
+            }
             for served in balancer.listeners.values() {
                 let serving = &served.serving;
                 serving.backends.set(&members::backends(&self.planner, &serving.listener, &serving.addresses));

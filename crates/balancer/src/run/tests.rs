@@ -143,6 +143,21 @@ fn an_address_is_wanted_where_its_pool_is_advertised_and_its_endpoints_are() {
 }
 
 #[test]
+fn the_announcer_is_told_of_endpoints_only_where_they_decide_who_answers() {
+    let here = json!([endpoint("10.0.0.1", "n1", "ready")]);
+    for there in
+        [json!([endpoint("10.0.0.2", "n2", "ready")]), json!([endpoint("10.0.0.1", "n1", "starting")]), json!([])]
+    {
+        for policy in ["Cluster", "Local"] {
+            let [before, after] = [&here, &there].map(|endpoints| world(policy, &json!({}), endpoints));
+            let [had, has] = [&before, &after].map(|world| told(world, Found::default()));
+            let changed = (had.wanted, had.guard) != (has.wanted, has.guard);
+            assert_eq!(changed, input::depends_on_endpoints(&after.balancer), "{policy} {there}");
+        }
+    }
+}
+
+#[test]
 fn what_is_served_at_an_address_is_guarded_with_who_may_use_it() {
     let ready = json!([endpoint("10.0.0.1", "n1", "ready")]);
     let guard = told(&world("Cluster", &json!({}), &ready), Found::default()).guard;
