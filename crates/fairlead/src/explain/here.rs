@@ -14,6 +14,9 @@ use ipnet::IpNet;
 
 use crate::config::Config;
 
+#[cfg(test)]
+mod tests;
+
 /// A Node that this machine is, on which everything may be looked at.
 #[derive(Debug, Clone)]
 pub(crate) struct Here {
@@ -31,7 +34,7 @@ impl Here {
         Some(Here { node: node.name.clone(), proxy: Settings { node: node.name.clone(), ..proxy } })
     }
 
-    /// This machine, if it is a Node of the cluster: one with an address of that Node. Otherwise, why it cannot look.
+    /// This machine, if it is a Node of the cluster. Otherwise, why it cannot look.
     pub(crate) async fn find(cluster: &Cluster) -> Result<Here, String> {
         let list = cluster.list(&Selection::all(Node::KIND)).await.map_err(|error| format!("Nodes: {error}"))?;
         let nodes: Vec<Node> =
@@ -40,11 +43,8 @@ impl Here {
             return Err("sockets and rules are seen only by root: run it with sudo on the Node".to_owned());
         }
         let own = addresses().map_err(|error| error.to_string())?;
-        let named = |node: &&Node| {
-            let told = node.status.addresses.iter().filter_map(|address| ip::parse(&address.address));
-            told.into_iter().any(|ip| own.contains(&ip))
-        };
-        let Some(node) = nodes.iter().find(named) else {
+        let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let Some(node) = nodes.iter().find(|node| is_machine(node, &own, name.trim())) else {
             let names: Vec<&str> = nodes.iter().map(|node| node.metadata.name.as_str()).collect();
             return Err(match names[..] {
                 [] => "the cluster has no Nodes".to_owned(),
@@ -53,6 +53,16 @@ impl Here {
         };
         let name = node.metadata.name.as_str();
         Ok(Here { node: name.to_owned(), proxy: settings(name) })
+    }
+}
+
+/// Whether a Node is the machine with these addresses: one of them is the Node's. Without any network a Node has none but its name.
+fn is_machine(node: &Node, own: &[IpAddr], name: &str) -> bool {
+    let told = &node.status.addresses;
+    let ips: Vec<IpAddr> = told.iter().filter_map(|address| ip::parse(&address.address)).collect();
+    match ips[..] {
+        [] => told.iter().any(|address| address.kind == "Hostname" && address.address.eq_ignore_ascii_case(name)),
+        _ => ips.iter().any(|ip| own.contains(ip)),
     }
 }
 
