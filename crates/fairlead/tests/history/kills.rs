@@ -18,6 +18,8 @@ const TOLD_AT_ONCE: u64 = 9_000;
 /// How many changes of a Service a client may be ahead of what is told of it, twice over. The store remembers 8,192 of all: however slow
 /// the history is here, nothing falls out of that.
 const AHEAD: u64 = 300;
+/// Numbers are written where a port is; one more comes at the end.
+const HIGHEST: u64 = 65_534;
 /// Services, each changed by a client of its own.
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
@@ -82,10 +84,10 @@ fn live_and_die(server: &mut Server, numbers: &mut [u64], filling: usize, life: 
     });
 }
 
-/// Sets a number in a Service, one higher each time, until nobody answers. `number` is the last that was acknowledged.
+/// Sets a number in a Service, one higher each time, until nobody answers or there is none left. `number` is the last that was acknowledged.
 fn write(client: &Client, name: &str, number: &mut u64, filling: usize) {
     let Ok(mut connection) = client.connect(PATIENCE) else { return };
-    loop {
+    while *number < HIGHEST {
         match change(&mut connection, name, *number + 1, filling) {
             Ok(200) => *number += 1,
             Ok(status) => panic!("{name} {number}: {status}"),

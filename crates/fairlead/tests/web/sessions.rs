@@ -24,7 +24,7 @@ fn a_link_works_once_and_a_session_ends_when_it_is_left() {
     assert_eq!(browser.text("document.cookie"), "");
     // The page keeps what proves its requests where no page of another port finds it, and nothing else.
     let kept = "[...Object.keys(localStorage), ...Object.keys(sessionStorage)].join()";
-    assert_eq!(browser.text(kept), "proof");
+    browser.until("the proof is kept", &format!("{kept} === 'proof'"));
     // Another tab, or the same one later, is signed in as well.
     browser.js("window.old = true; location.reload()");
     browser.until("it is the new page", "!window.old && document.querySelector('.gauges b')");
