@@ -12,17 +12,18 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("zone", &["api"]),
     ("explain", &["api", "endpoints", "plan", "zone"]),
     ("store", &["api"]),
-    ("server", &["api", "monitor", "store"]),
+    ("server", &["api", "monitor", "runtime", "store"]),
     ("cluster", &["api"]),
-    ("history", &["api", "cluster"]),
+    ("history", &["api", "cluster", "runtime"]),
     ("kernel", &[]),
     ("probe", &[]),
     ("monitor", &[]),
+    ("runtime", &[]),
     ("control", &["api", "cluster", "endpoints", "monitor", "probe"]),
     ("proxy", &["api", "cluster", "kernel", "monitor", "plan", "program"]),
-    ("dns", &["api", "cluster", "kernel", "monitor", "zone"]),
-    ("balancer", &["api", "cluster", "kernel", "monitor", "plan", "probe"]),
-    ("pods", &["api", "cluster", "kernel", "monitor", "probe"]),
+    ("dns", &["api", "cluster", "kernel", "monitor", "runtime", "zone"]),
+    ("balancer", &["api", "cluster", "kernel", "monitor", "plan", "probe", "runtime"]),
+    ("pods", &["api", "cluster", "kernel", "monitor", "probe", "runtime"]),
 ];
 /// Crates that may depend on anything: the program, and what only tests use.
 const TOP: &[&str] = &["fairlead", "testkit"];
