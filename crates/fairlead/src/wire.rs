@@ -10,6 +10,8 @@ use std::time::Instant;
 use anyhow::{Context, anyhow};
 use fairlead_api::Settings;
 use fairlead_api::{Kind, kinds};
+use fairlead_kernel::relay::raise_descriptor_limit;
+use fairlead_runtime::{Account, MachineLimits};
 use fairlead_server::audit::Audit;
 use fairlead_server::backup::Backup;
 use fairlead_server::repair::INTERVAL;
@@ -61,6 +63,8 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
 /// Runs until told to stop. `ready` hears when requests are answered.
 async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Started)) -> anyhow::Result<()> {
     let began = Instant::now();
+    let account = account();
+    tracing::debug!(machine = ?account.machine(), "limits of this process");
     let address = SocketAddr::new(config.bind_address, config.secure_port);
     let listener = TcpListener::bind(address)
         .await
@@ -169,6 +173,15 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
     history::end(keeper).await;
     let (_, controllers, ..) = tokio::join!(renewal, controllers, proxy, balancer, machine, findings, repairs, expiry);
     Ok(controllers.context("running controllers")??)
+}
+
+/// Raises the soft limit of file descriptors to the hard limit, and returns the account of budgets that all components of
+/// this process share.
+pub(crate) fn account() -> Account {
+    if let Err(error) = raise_descriptor_limit() {
+        tracing::warn!("the limit of open files (RLIMIT_NOFILE) cannot be raised: {error}");
+    }
+    Account::new(MachineLimits::read())
 }
 
 /// A link for somebody who sits at a terminal; what is printed elsewhere is kept, in the journal of the system, say, and others read it.

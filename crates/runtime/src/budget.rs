@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
 
+use crate::machine::MachineLimits;
+
 #[cfg(test)]
 mod tests;
 
@@ -21,9 +23,10 @@ const LOG_INTERVAL: Duration = Duration::from_secs(60);
 /// Number of locks over the senders of one budget.
 const SHARDS: usize = 16;
 
-/// All budgets of a process. Clones share the same budgets.
-#[derive(Debug, Clone, Default)]
+/// All budgets of a process. Clones share the same budgets, and are equal to each other only.
+#[derive(Debug, Clone)]
 pub struct Account {
+    machine: MachineLimits,
     budgets: Arc<Mutex<Vec<Budget>>>,
 }
 
@@ -116,9 +119,14 @@ struct LoggedLine {
 }
 
 impl Account {
-    /// Returns an account without budgets.
-    pub fn new() -> Account {
-        Account::default()
+    /// Returns an account without budgets, for a process with these limits.
+    pub fn new(machine: MachineLimits) -> Account {
+        Account { machine, budgets: Arc::default() }
+    }
+
+    /// Returns the limits of the process, from which components derive the sizes of their budgets.
+    pub fn machine(&self) -> MachineLimits {
+        self.machine
     }
 
     /// Returns the budget of this name. The limits of the first call hold.
@@ -138,6 +146,21 @@ impl Account {
         budgets.iter().map(Budget::report).collect()
     }
 }
+
+/// An account of its own, as tests and tools use it. The program has one account for all its components.
+impl Default for Account {
+    fn default() -> Account {
+        Account::new(MachineLimits::read())
+    }
+}
+
+impl PartialEq for Account {
+    fn eq(&self, other: &Account) -> bool {
+        Arc::ptr_eq(&self.budgets, &other.budgets)
+    }
+}
+
+impl Eq for Account {}
 
 impl Limits {
     /// Returns limits for a resource that is bounded for the process only.

@@ -70,7 +70,7 @@ fn threads_never_hold_more_than_the_total_and_return_all() {
 
 #[test]
 fn an_account_returns_the_same_budget_for_a_name_and_reports_refusals() {
-    let account = Account::new();
+    let account = Account::default();
     let budget = account.budget("watches", Limits { total: 2, per_sender: 1 });
     let same = account.clone().budget("watches", Limits::total(7));
     let user = Sender::User("alice".into());
