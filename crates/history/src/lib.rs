@@ -24,9 +24,11 @@ pub mod trim;
 
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use fairlead_cluster::{Clock, Cluster};
 use jiff::Timestamp;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 pub use kind::Followed;
@@ -42,6 +44,9 @@ pub type Who = Arc<dyn Fn(u64) -> Option<String> + Send + Sync>;
 
 /// How many questions are answered at a time: each reads files into memory.
 const AT_A_TIME: usize = 2;
+/// Maximum time that a question waits for the first lists of a history that has just been started. Without a full disk they
+/// take milliseconds.
+const START_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -83,6 +88,9 @@ pub(crate) struct Shared {
     files: RwLock<Vec<Segment>>,
     places: tokio::sync::Semaphore,
     told: past::Told,
+    /// True from [`History::keep`] until the files hold every object of the first lists. Questions wait meanwhile, because
+    /// objects that are not listed yet would look absent.
+    starting: watch::Sender<bool>,
 }
 
 impl History {
@@ -97,6 +105,7 @@ impl History {
                 files: RwLock::default(),
                 places,
                 told: past::Told::default(),
+                starting: watch::Sender::new(false),
             }),
         }
     }
@@ -104,10 +113,15 @@ impl History {
     /// Keeps what happens to the cluster in files of a directory, in a thread of its own, until told to stop. Without a directory that
     /// can be written to there is no history, and the reason is logged.
     pub fn keep(&self, dir: &Path, cluster: Cluster, stop: CancellationToken) -> std::thread::JoinHandle<()> {
-        let (shared, dir) = (self.shared.clone(), dir.to_owned());
+        let shared = self.shared.clone();
+        let dir = dir.to_owned();
+        shared.starting.send_replace(true);
         std::thread::Builder::new()
             .name("history".to_owned())
-            .spawn(move || keeper::run(&shared, &dir, &cluster, &stop))
+            .spawn(move || {
+                keeper::run(&shared, &dir, &cluster, &stop);
+                shared.starting.send_replace(false);
+            })
             .expect("the system has room for one more thread")
     }
 
@@ -116,15 +130,19 @@ impl History {
         self.look(move |shared| past::timeline(shared, &wish)).await
     }
 
-    /// What was there at a time.
-    pub async fn moment(&self, subject: Subject, at: Timestamp) -> Result<Moment, Error> {
-        self.look(move |shared| past::moment(shared, &subject, at)).await
+    /// Returns a subject as it was at a time, or as the newest record shows it.
+    pub async fn moment(&self, subject: Subject, at: Option<Timestamp>) -> Result<Moment, Error> {
+        // The present is read after the wait for the first lists: before it, the history has no present.
+        self.look(move |shared| past::moment(shared, &subject, at.unwrap_or_else(|| shared.now()))).await
     }
 
     async fn look<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Shared) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
+        let mut starting = self.shared.starting.subscribe();
+        // After the time limit the answer is whatever the files hold, and says from when on.
+        let _ = tokio::time::timeout(START_PATIENCE, starting.wait_for(|starting| !starting)).await;
         let _place = self.shared.places.acquire().await.map_err(|_| Error::Broken)?;
         let shared = self.shared.clone();
         tokio::task::spawn_blocking(move || look(&shared)).await.map_err(|_| Error::Broken)?

@@ -41,8 +41,8 @@ pub(crate) async fn moment(history: Option<&History>, question: &Question<'_>) -
     let history = history.ok_or_else(none)?;
     let subject = subject(question.text("subject"))?;
     let at = match question.text("at") {
-        "" | "now" => Timestamp::now(),
-        text => time("at", text)?,
+        "" | "now" => None,
+        text => Some(time("at", text)?),
     };
     Ok(history.moment(subject, at).await.map_err(failed)?.json())
 }

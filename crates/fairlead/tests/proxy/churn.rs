@@ -13,6 +13,12 @@ const THREADS: usize = 64;
 /// How long each waits between two connections: endpoints are to be busy, not the machine.
 const REST: Duration = Duration::from_millis(10);
 
+/// Minimum number of connections that clients make while the endpoints change.
+const ENOUGH: usize = 20 * THREADS;
+
+/// Time after which the test gives up on clients that do not connect [`ENOUGH`] times.
+const LONGEST: Duration = Duration::from_secs(300);
+
 /// After so many changes the rules are waited for.
 const ROUND: usize = 100;
 
@@ -28,7 +34,8 @@ pub(super) struct Seen {
 struct Trial {
     mode: &'static str,
     flags: &'static [&'static str],
-    /// How often the endpoints change.
+    /// Minimum number of changes of the endpoints. Changes go on until the clients have connected [`ENOUGH`] times, because a
+    /// quick machine applies the minimum before they have.
     changes: usize,
     /// In so many changes at most they get into the kernel together.
     together: usize,
@@ -71,18 +78,21 @@ fn check(test: &str, trial: &Trial) {
     running.wait("the Service answers", || lab.who(WEB, CLIENTS[0]).is_ok());
 
     let seen = Seen::default();
+    let mut changes = 0;
     let took = std::thread::scope(|scope| {
         for thread in 0..THREADS {
             let (lab, seen) = (&lab, &seen);
             scope.spawn(move || lab.clients.run(|| ask(CLIENTS[thread % CLIENTS.len()], seen)).unwrap());
         }
         let began = Instant::now();
-        for at in 1..=trial.changes {
-            put(&mut api, &some(at));
-            if at % ROUND == 0 {
-                // A busy machine programs fewer of them one by one.
-                running.wait("the rules follow", || lab.syncs() >= at / trial.together);
+        let more = || seen.connections.load(Ordering::Relaxed) <= ENOUGH && began.elapsed() < LONGEST;
+        while changes < trial.changes || more() {
+            for _ in 0..ROUND {
+                changes += 1;
+                put(&mut api, &some(changes));
             }
+            // A busy machine programs fewer of them one by one.
+            running.wait("the rules follow", || lab.syncs() >= changes / trial.together);
         }
         put(&mut api, &ENDPOINTS[7..]);
         running.wait("the last change is in", || {
@@ -91,18 +101,19 @@ fn check(test: &str, trial: &Trial) {
         seen.over.store(true, Ordering::Relaxed);
         began.elapsed()
     });
-    report(trial, took, &seen, lab.syncs(), &running.log());
+    report(trial, changes, took, &seen, lab.syncs(), &running.log());
 }
 
 #[allow(clippy::print_stdout, reason = "how much was tried is worth reading")]
-fn report(trial: &Trial, took: Duration, seen: &Seen, syncs: usize, log: &str) {
-    let (connections, failed) = (seen.connections.load(Ordering::Relaxed), seen.failed.load(Ordering::Relaxed));
-    let Trial { mode, changes, .. } = trial;
+fn report(trial: &Trial, changes: usize, took: Duration, seen: &Seen, syncs: usize, log: &str) {
+    let connections = seen.connections.load(Ordering::Relaxed);
+    let failed = seen.failed.load(Ordering::Relaxed);
+    let mode = trial.mode;
     println!(
         "mode {mode}: {changes} changes in {took:.1?}, {syncs} of the rules; {connections} connections, {failed} failed"
     );
     assert!(syncs >= changes / trial.together, "too few changes of the rules to tell: {syncs}");
-    assert!(connections > 20 * THREADS, "too few connections to tell: {connections}");
+    assert!(connections > ENOUGH, "too few connections to tell: {connections}");
     assert_eq!(failed, 0, "of {connections} connections in mode {mode} during {changes} changes\n{log}");
 }
 

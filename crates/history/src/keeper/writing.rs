@@ -43,6 +43,9 @@ impl Keeper<'_> {
             Err(error) => self.failed(&error, now),
         }
         self.shared.publish(self.segments.all());
+        if self.lists.all_known() && self.trouble == Trouble::None {
+            self.shared.starting.send_if_modified(|starting| std::mem::take(starting));
+        }
     }
 
     fn append(&mut self, now: Timestamp) -> io::Result<()> {

@@ -126,7 +126,7 @@ impl Kept {
 
     pub(crate) async fn moment(&self, subject: &str, at: Timestamp) -> Moment {
         let subject: Subject = subject.parse().expect("a subject");
-        self.history.moment(subject, at).await.expect("it is kept")
+        self.history.moment(subject, Some(at)).await.expect("it is kept")
     }
 
     /// Ends in order.

@@ -129,8 +129,24 @@ async fn a_moment_shows_who_was_in_rotation_and_the_object_as_it_was() {
     assert_eq!(now.object.expect("it is there")["spec"]["ports"][0]["targetPort"], 1);
     assert_eq!(now.endpoints.len(), 1);
     let long_ago = Timestamp::from_second(1).expect("a time");
-    let early = kept.history.moment("svc/default/web".parse().expect("a subject"), long_ago).await;
+    let early = kept.history.moment("svc/default/web".parse().expect("a subject"), Some(long_ago)).await;
     assert!(matches!(early, Err(Error::TooEarly { from: Some(_), .. })), "{early:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_question_asked_at_the_start_is_answered_from_the_first_lists() {
+    let house = House::new().await;
+    house.make("old").await;
+    for round in 0..20 {
+        let dir = TempDir::new().expect("a directory");
+        let kept = house.keep(dir.path(), ROOMY).await;
+        let subject = "svc/default/old".parse().expect("a subject");
+        let present = kept.history.moment(subject, None).await.expect("the history waits for its first lists");
+        assert!(present.object.is_some(), "round {round}: the Service looks absent");
+        let timeline = kept.history.timeline(Wish { limit: 1, ..Wish::default() }).await.expect("an answer");
+        assert!(timeline.from.is_some(), "round {round}: the history has no beginning");
+        kept.end();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -161,7 +177,7 @@ async fn when_old_files_go_what_moments_need_stays() {
         let subject = format!("svc/default/{name}");
         assert!(kept.moment(&subject, Timestamp::now()).await.object.is_some(), "{name} now");
         // The file it is in may go meanwhile.
-        match kept.history.moment(subject.parse().expect("a subject"), from).await {
+        match kept.history.moment(subject.parse().expect("a subject"), Some(from)).await {
             Ok(moment) => assert!(moment.object.is_some(), "{name} at {from}"),
             Err(error) => assert!(matches!(error, Error::TooEarly { .. }), "{error:?}"),
         }
