@@ -21,6 +21,8 @@ mod requests;
 mod retries;
 #[path = "http/streams.rs"]
 mod streams;
+#[path = "http/suites.rs"]
+mod suites;
 #[path = "http/tunnels.rs"]
 mod tunnels;
 #[path = "http/web_sockets.rs"]

@@ -9,6 +9,7 @@ pub mod https;
 pub mod kubectl;
 pub mod need;
 pub mod server;
+pub mod suites;
 
 pub use component::Component;
 pub use etcd::Etcd;
