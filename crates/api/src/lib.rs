@@ -18,6 +18,7 @@ pub mod meta;
 pub mod names;
 pub mod openapi;
 pub mod patch;
+pub mod programmed;
 pub mod proto;
 pub mod quantity;
 pub mod repair;

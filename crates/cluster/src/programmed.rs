@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fairlead_api::kinds;
+use fairlead_api::programmed::{COMPONENT, NAMESPACE, lease_name, node_of_lease};
 use fairlead_api::source::{Event, Key, Object, Selection};
 use fairlead_api::view::{Condition, Meta};
 use fairlead_api::{Look, head};
@@ -22,16 +23,10 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
+pub use fairlead_api::programmed::{AWAITS, PROGRAMMED};
+
 use crate::{Backoff, Cluster, Error, Patch, Step, retry};
 
-/// The annotation with the revision somebody waits for.
-pub const AWAITS: &str = "fairlead.dev/awaits-revision";
-/// The annotation with the revision up to which all is programmed.
-pub const PROGRAMMED: &str = "fairlead.dev/programmed-revision";
-/// The label with the component.
-const COMPONENT: &str = "fairlead.dev/component";
-/// Where the Leases are.
-const NAMESPACE: &str = "kube-system";
 /// The least time between two answers of a node.
 const PACE: Duration = Duration::from_millis(100);
 /// How long to wait after something went wrong.
@@ -54,12 +49,8 @@ pub struct Component {
 
 impl Component {
     fn lease(&self) -> String {
-        format!("{}{}", prefix(self.name), self.node)
+        lease_name(self.name, &self.node)
     }
-}
-
-fn prefix(component: &str) -> String {
-    format!("fairlead-{component}-")
 }
 
 /// Where a component says how far it is. Cheap, and callable from any thread.
@@ -300,7 +291,7 @@ impl Waiter {
     }
 
     fn node(&self, key: &Key) -> Option<String> {
-        key.name.strip_prefix(&prefix(self.component)).map(str::to_owned)
+        node_of_lease(self.component, &key.name).map(str::to_owned)
     }
 
     /// Asks, unless somebody waits for that or more already.

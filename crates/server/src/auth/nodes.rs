@@ -3,7 +3,7 @@
 
 use fairlead_api::load_balancer;
 use fairlead_api::value::Value;
-use fairlead_api::{Kind, Look, kinds};
+use fairlead_api::{Kind, Look, kinds, programmed};
 
 use super::User;
 use super::rbac::{Attributes, Target};
@@ -55,12 +55,19 @@ pub fn right(node: &str, attributes: &Attributes<'_>) -> Right {
         ("networking.k8s.io", "servicecidrs", "", "get" | "list" | "watch") => Right::Yes,
         ("", "nodes", "", "create") => Right::Yes,
         ("", "nodes", "" | "status", "update" | "patch") => when(name == node),
-        ("coordination.k8s.io", "leases", "", "create") => when(namespace == LEASES),
-        ("coordination.k8s.io", "leases", "", "get" | "update" | "patch") => {
-            when(namespace == LEASES && is_own_lease(name, node))
+        ("coordination.k8s.io", "leases", "", "create") => when([LEASES, programmed::NAMESPACE].contains(&namespace)),
+        ("coordination.k8s.io", "leases", "", "get" | "update" | "patch") => when(match namespace {
+            LEASES => is_own_lease(name, node),
+            // A Pod that ends on one Node waits for the proxies of all Nodes, so it writes into their Leases; `restrict`
+            // holds it to the annotation by which it asks.
+            programmed::NAMESPACE => reporter(name).is_some(),
+            _ => false,
+        }),
+        // Who of the Nodes answers for the address of a load balancer is seen by their heartbeats; the proxies of all Nodes
+        // report in their Leases.
+        ("coordination.k8s.io", "leases", "", "list" | "watch") => {
+            when([LEASES, programmed::NAMESPACE].contains(&namespace))
         }
-        // Who of the Nodes answers for the address of a load balancer is seen by their heartbeats.
-        ("coordination.k8s.io", "leases", "", "list" | "watch") => when(namespace == LEASES),
         ("" | "events.k8s.io", "events", "", "create" | "update" | "patch") => Right::Yes,
         ("", "pods", "", "delete") | ("", "pods", "status", "update" | "patch") => Right::OwnPod,
         ("", "configmaps", "", "get") if name == ROOT_CA => Right::Yes,
@@ -73,6 +80,11 @@ pub fn right(node: &str, attributes: &Attributes<'_>) -> Right {
 /// The Leases of a Node: its own, and that of its announcer of load balancers.
 fn is_own_lease(name: &str, node: &str) -> bool {
     name == node || name.strip_prefix(ANNOUNCER) == Some(node)
+}
+
+/// Returns the Node whose proxy reports in a Lease of this name.
+fn reporter(lease: &str) -> Option<&str> {
+    programmed::COMPONENTS.iter().find_map(|component| programmed::node_of_lease(component, lease))
 }
 
 /// Whether a Pod names an object: as a volume, for its environment, or as who it is.
@@ -135,8 +147,18 @@ pub fn restrict(user: &User, kind: &Kind, object: &Value, old: Option<&Value>) -
             return refuse("is not allowed to change labels that keep Pods apart");
         }
     }
-    if *kind == kinds::LEASE && (!is_own_lease(name, node) || object.at("metadata").text("namespace") != LEASES) {
-        return refuse("is not allowed to write a Lease that is not its own");
+    if *kind == kinds::LEASE {
+        let own = match object.at("metadata").text("namespace") {
+            LEASES => is_own_lease(name, node),
+            programmed::NAMESPACE => {
+                reporter(name) == Some(node)
+                    || (reporter(name).is_some() && old.is_some_and(|old| only_asks(object, old)))
+            }
+            _ => false,
+        };
+        if !own {
+            return refuse("is not allowed to write a Lease that is not its own");
+        }
     }
     if *kind == kinds::POD {
         let labels = |pod: &Value| pod.at("metadata").at("labels").clone();
@@ -146,6 +168,29 @@ pub fn restrict(user: &User, kind: &Kind, object: &Value, old: Option<&Value>) -
         }
     }
     Ok(())
+}
+
+/// Returns true if a write changes nothing of a Lease but the revision that is waited for, and raises that.
+fn only_asks(object: &Value, old: &Value) -> bool {
+    let awaited = |lease: &Value| {
+        let text = lease.at("metadata").at("annotations").text(programmed::AWAITS).to_owned();
+        if text.is_empty() { Some(0) } else { text.parse::<u64>().ok() }
+    };
+    let others = |lease: &Value, part: &str| -> Vec<(String, Value)> {
+        // The server sets these itself, or changes them with each write.
+        let kept = |key: &str| ![programmed::AWAITS, "annotations", "managedFields", "resourceVersion"].contains(&key);
+        let fields = lease.at("metadata");
+        let fields = if part.is_empty() { fields } else { fields.at(part) };
+        let fields = fields.as_object().into_iter().flat_map(|map| map.iter());
+        let mut fields: Vec<_> =
+            fields.filter(|(key, _)| kept(key)).map(|(key, value)| (key.to_string(), value.clone())).collect();
+        fields.sort_by(|a, b| a.0.cmp(&b.0));
+        fields
+    };
+    awaited(object).is_some_and(|new| new >= awaited(old).unwrap_or(0))
+        && object.at("spec") == old.at("spec")
+        && others(object, "") == others(old, "")
+        && others(object, "annotations") == others(old, "annotations")
 }
 
 /// Whether a part is as it was; of a new object, whether it says nothing.

@@ -57,7 +57,14 @@ fn a_node_writes_about_itself_alone() {
     check("patch coordination.k8s.io/leases kube-node-lease/fairlead-announcer-a", Right::Yes);
     check("patch coordination.k8s.io/leases kube-node-lease/fairlead-announcer-b", Right::No);
     check("watch coordination.k8s.io/leases kube-node-lease/", Right::Yes);
-    check("watch coordination.k8s.io/leases kube-system/", Right::No);
+    check("watch coordination.k8s.io/leases kube-system/", Right::Yes);
+    check("watch coordination.k8s.io/leases default/", Right::No);
+    check("create coordination.k8s.io/leases kube-system/", Right::Yes);
+    check("create coordination.k8s.io/leases default/", Right::No);
+    check("patch coordination.k8s.io/leases kube-system/fairlead-proxy-a", Right::Yes);
+    check("patch coordination.k8s.io/leases kube-system/fairlead-proxy-b", Right::Yes);
+    check("patch coordination.k8s.io/leases kube-system/fairlead-control", Right::No);
+    check("delete coordination.k8s.io/leases kube-system/fairlead-proxy-b", Right::No);
     check("patch /pods/status default/p", Right::OwnPod);
     check("delete /pods default/p", Right::OwnPod);
     check("patch /pods default/p", Right::No);
@@ -114,6 +121,30 @@ fn what_a_node_writes_is_its_own_and_says_nothing_it_must_not() {
     check_write(&kinds::LEASE, lease("kube-node-lease", "a"), None, true);
     check_write(&kinds::LEASE, lease("kube-node-lease", "b"), None, false);
     check_write(&kinds::LEASE, lease("kube-system", "a"), None, false);
+
+    let report = |node: &str, awaits: &str, programmed: &str, holder: &str| {
+        json!({
+            "metadata": {
+                "namespace": "kube-system",
+                "name": format!("fairlead-proxy-{node}"),
+                "resourceVersion": awaits,
+                "annotations": {"fairlead.dev/awaits-revision": awaits, "fairlead.dev/programmed-revision": programmed},
+            },
+            "spec": {"holderIdentity": holder},
+        })
+    };
+    check_write(&kinds::LEASE, report("a", "7", "7", "a"), None, true);
+    check_write(&kinds::LEASE, report("a", "7", "9", "a"), Some(report("a", "7", "7", "a")), true);
+    let other = || Some(report("b", "7", "7", "b"));
+    check_write(&kinds::LEASE, report("b", "7", "7", "b"), None, false);
+    check_write(&kinds::LEASE, report("b", "8", "7", "b"), other(), true);
+    check_write(&kinds::LEASE, report("b", "6", "7", "b"), other(), false);
+    check_write(&kinds::LEASE, report("b", "many", "7", "b"), other(), false);
+    check_write(&kinds::LEASE, report("b", "8", "8", "b"), other(), false);
+    check_write(&kinds::LEASE, report("b", "8", "7", "a"), other(), false);
+    let mut labelled = report("b", "8", "7", "b");
+    labelled["metadata"]["labels"] = json!({"fairlead.dev/component": "other"});
+    check_write(&kinds::LEASE, labelled, other(), false);
 
     let own = |labels: Value, spec: Value| json!({"metadata": {"name": "a", "labels": labels}, "spec": spec});
     let ranges = json!({"podCIDR": "10.244.1.0/24"});
