@@ -17,10 +17,10 @@ use crate::{Backend, Error, Revision, Write};
 const BLOCK: usize = 512;
 
 /// So small that the journal's files take turns, and the database is written, every few transactions.
-const CAPACITY: usize = 8 << 10;
+const CAPACITY: usize = 12 << 10;
 
 /// What is on the platter, and what is only in the cache.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct Disk {
     durable: Vec<u8>,
     cached: BTreeMap<usize, Vec<u8>>,
@@ -285,6 +285,43 @@ async fn cut_and_look(rng: &mut fastrand::Rng, calls: u32) -> bool {
     drop(store);
     told.check(&machine.open().expect("it opens after it was closed")).await;
     interrupted
+}
+
+/// Once the database has taken over what one file of the journal had, it knows that the other one is being filled.
+#[tokio::test]
+async fn a_journal_of_earlier_in_the_same_opening_is_refused() {
+    let mut rng = seeded();
+    let machine = Machine::make();
+    let mut told = Told::default();
+    let store = machine.open().expect("it opens");
+    told.write(&store, &mut rng, 1).await.expect("it has power");
+    let early = machine.0.lock().expect("no panics").disks.clone();
+    told.write(&store, &mut rng, 60).await.expect("it has power");
+    machine.allow(0);
+    drop(store);
+    machine.cut(&mut rng);
+    let late = machine.0.lock().expect("no panics").disks.clone();
+    let replace = |which: &[usize]| {
+        let mut room = machine.0.lock().expect("no panics");
+        room.disks = late.clone();
+        for &disk in which {
+            room.disks[disk] = early[disk].clone();
+        }
+    };
+    for which in [&[1, 2][..], &[0], &[0, 1], &[0, 2]] {
+        replace(which);
+        let error = machine.open().expect_err("disks of two moments");
+        assert!(error.to_string().contains("fairlead restore"), "{which:?}: {error}");
+    }
+    // One file alone may have had nothing that the database has not.
+    for disk in [1, 2] {
+        replace(&[disk]);
+        if let Ok(store) = machine.open() {
+            assert!(store.revision().await.expect("read").0 > 40, "disk {disk}");
+        }
+    }
+    replace(&[]);
+    told.check(&machine.open().expect("it opens")).await;
 }
 
 /// From the opening of a store to its closing, the disk is full after every call once, and then has room again.
