@@ -8,7 +8,7 @@ use redb::Database;
 use super::disk::Failure;
 use super::history::{History, Portion};
 use super::log::{self, Append, JournalNeed};
-use crate::{Error, Event, Revision};
+use crate::{Event, Revision};
 
 /// The thread that writes the database.
 #[derive(Debug)]
@@ -33,12 +33,11 @@ pub(super) struct Batch {
 
 impl Checkpoints {
     /// Starts the thread.
-    pub(super) fn start(db: Database, history: History) -> Result<Checkpoints, Error> {
+    pub(super) fn start(db: Database, history: History) -> Result<Checkpoints, Failure> {
         let (batches, queue) = mpsc::channel();
         let (done, results) = mpsc::channel();
         let thread = std::thread::Builder::new().name("checkpoint".into());
-        let thread = thread.spawn(move || run(&db, history, &queue, &done));
-        let thread = thread.map_err(|error| Error::Unusable(format!("no thread for the store: {error}")))?;
+        let thread = thread.spawn(move || run(&db, history, &queue, &done))?;
         Ok(Checkpoints { batches: Some(batches), results, under_way: false, thread: Some(thread) })
     }
 

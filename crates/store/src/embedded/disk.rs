@@ -68,15 +68,14 @@ impl Disk {
         let unseen = recovery::check(&source, &files, name)?;
         let (state, history) = rebuild(&source, &unseen.frames, name)?;
         drop(source);
-        let store = match recovery::take_over(&db, &media, &files, &unseen, place) {
-            Ok(store) => store,
-            Err(failure) if failure.temporary => return Ok(Opened { state, disk: Err(failure) }),
-            Err(failure) => return Err(Error::Unusable(format!("{name} cannot be written: {failure}"))),
-        };
-        let journal = Journal::new(media, store, place.capacity);
-        let journal = journal.map_err(|error| Error::Unusable(format!("the journal of {name}: {error}")))?;
-        let checkpoints = Checkpoints::start(db, history)?;
-        Ok(Opened { state, disk: Ok(Disk { journal, checkpoints, pending: Vec::new() }) })
+        let disk = recovery::take_over(&db, &media, &files, &unseen, place).and_then(|store| {
+            let journal = Journal::new(media, store, place.capacity)?;
+            Ok(Disk { journal, checkpoints: Checkpoints::start(db, history)?, pending: Vec::new() })
+        });
+        match disk {
+            Err(failure) if !failure.temporary => Err(Error::Unusable(format!("{name} cannot be written: {failure}"))),
+            disk => Ok(Opened { state, disk }),
+        }
     }
 
     /// Makes events durable that follow a revision.

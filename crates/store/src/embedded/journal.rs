@@ -111,9 +111,10 @@ impl File {
         if end <= self.len {
             return Ok(end);
         }
-        self.len = end.next_multiple_of(growth);
-        self.medium.set_len(self.len as u64)?;
-        Ok(self.len)
+        let len = end.next_multiple_of(growth);
+        self.medium.set_len(len as u64)?;
+        self.len = len;
+        Ok(len)
     }
 }
 

@@ -7,6 +7,7 @@ use super::log::META;
 use super::{Embedded, restore};
 use crate::{Backend, Draft, Error, Outcome, Range, Revision, Txn, Write};
 
+mod faults;
 mod power_cut;
 mod recovery;
 
