@@ -19,7 +19,6 @@ fn cluster_dns_answers_again_after_its_link_or_its_addresses_were_removed() {
         "ip link set fl-node0 down",
         "ip addr del 10.96.0.10/32 dev fl-node0",
         "ip addr flush dev fl-node0",
-        "ip link set fl-node0 name other",
     ] {
         machine.shell(damage).fine();
         machine.wait(damage, || {
