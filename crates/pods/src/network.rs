@@ -176,7 +176,8 @@ pub(crate) fn mend_all<'a>(
     let mut routes = BTreeSet::new();
     for any in [unspecified(GATEWAY), unspecified(GATEWAY6)] {
         let there = links.routes(any)?.into_iter();
-        routes.extend(there.filter_map(|route| Some((route.destination.address, route.destination.length, route.link?))));
+        routes
+            .extend(there.filter_map(|route| Some((route.destination.address, route.destination.length, route.link?))));
     }
     let is_whole = |plugged: &Plugged| {
         up.get(&plugged.names.link).is_some_and(|index| {

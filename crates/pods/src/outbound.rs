@@ -38,7 +38,7 @@ pub(crate) struct Ranges {
 /// are known the table is left alone.
 pub(crate) async fn keep(mut wanted: watch::Receiver<Option<Ranges>>) {
     let mut known = None;
-    let mut refusals = Refusals::default();
+    let mut warnings = Warnings::default();
     loop {
         let ranges = wanted.borrow_and_update().clone();
         if wanted.has_changed().is_err() {
@@ -50,15 +50,16 @@ pub(crate) async fn keep(mut wanted: watch::Receiver<Option<Ranges>>) {
             known = match tokio::task::spawn_blocking(move || restore(&ranges, before)).await {
                 Ok(Ok((generation, changed))) => {
                     if changed && restored {
-                        refusals.warn("table fairlead-pods of nftables was changed by another program; it is restored");
+                        warnings.warn("table fairlead-pods of nftables was changed by another program; it is restored");
                     }
                     Some(generation)
                 }
                 Ok(Err(error)) => {
-                    refusals.warn(&format!("Pods cannot reach what is outside the cluster: {error}"));
+                    warnings.warn(&format!("Pods cannot reach what is outside the cluster: {error}"));
                     None
                 }
-                Err(_) => return,
+                // The thread panicked, which is logged by itself.
+                Err(_) => None,
             };
         }
         tokio::select! {
@@ -72,14 +73,14 @@ pub(crate) async fn keep(mut wanted: watch::Receiver<Option<Ranges>>) {
     }
 }
 
-/// A log line about one cause, once a minute.
+/// Log lines about the table, at most one a minute.
 #[derive(Debug, Default)]
-struct Refusals {
+struct Warnings {
     last: Option<Instant>,
     count: u64,
 }
 
-impl Refusals {
+impl Warnings {
     fn warn(&mut self, what: &str) {
         self.count += 1;
         if self.last.is_none_or(|last| last.elapsed() >= Duration::from_secs(60)) {
@@ -108,7 +109,8 @@ fn is_set(connection: &mut Connection, ranges: &Ranges) -> Result<bool, Error> {
     let tables = connection.tables()?;
     for family in [Family::Ip, Family::Ip6] {
         let wanted = rules_of(family, &ranges.own, &ranges.cluster);
-        let table = tables.iter().map(|listed| &listed.value).find(|table| table.family == family && table.name == TABLE);
+        let table =
+            tables.iter().map(|listed| &listed.value).find(|table| table.family == family && table.name == TABLE);
         let there = match table {
             Some(table) => connection.rules(table)?.into_iter().map(|listed| listed.value.exprs).collect(),
             None => Vec::new(),

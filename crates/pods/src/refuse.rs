@@ -68,8 +68,9 @@ fn chosen(pod: &Value) -> impl Iterator<Item = i64> {
     let spec = pod.at("spec");
     let containers = spec.list("initContainers").iter().chain(spec.list("containers"));
     let contexts = containers.map(|container| container.at("securityContext")).chain([spec.at("securityContext")]);
-    let numbers = contexts
-        .flat_map(|context| ["runAsUser", "runAsGroup", "fsGroup"].into_iter().filter_map(|name| context.int_opt(name)));
+    let numbers = contexts.flat_map(|context| {
+        ["runAsUser", "runAsGroup", "fsGroup"].into_iter().filter_map(|name| context.int_opt(name))
+    });
     let groups = spec.at("securityContext").list("supplementalGroups").iter().filter_map(Value::as_i64);
     numbers.chain(groups)
 }

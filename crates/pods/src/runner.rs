@@ -130,7 +130,8 @@ async fn keep_links(node: &Node) {
                 tracing::debug!(%error, "the links of Pods cannot be looked at");
                 continue;
             }
-            Err(_) => return,
+            // The thread panicked, which is logged by itself.
+            Err(_) => continue,
         };
         let before = std::mem::take(&mut failed);
         for (link, error) in mended {

@@ -70,9 +70,9 @@ impl UserPool {
     pub(crate) fn take(&mut self, range: UserRange, uid: &str) -> Option<u32> {
         let count = u64::from(range.last - range.first) + 1;
         // FNV-1a, as for names of links: spread over the range, so that a number is not used again soon.
-        let hash = uid.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
+        let hash = uid
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
         let candidates = (0..count).map(|step| (hash % count + step) % count);
         let user = candidates
             .filter_map(|offset| range.first.checked_add(u32::try_from(offset).ok()?))

@@ -79,7 +79,8 @@ fn make_private(base: &Path) -> Result<Vec<(PathBuf, &'static str)>, String> {
 pub(crate) async fn prepare(node: &Node, pod: &Value, addresses: &[String]) -> Result<Volumes, String> {
     let mut volumes = Volumes::default();
     let base = node.folder(pod.at("metadata").text("uid")).join("volumes");
-    volumes.private = make_private(&base).map_err(|why| format!("MountVolume.SetUp failed for /tmp and /dev/shm : {why}"))?;
+    volumes.private =
+        make_private(&base).map_err(|why| format!("MountVolume.SetUp failed for /tmp and /dev/shm : {why}"))?;
     for volume in pod.at("spec").list("volumes") {
         let name = volume.text("name");
         let made = one(node, pod, volume, &base.join(name), addresses).await;

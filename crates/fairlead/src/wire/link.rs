@@ -71,7 +71,8 @@ pub(super) async fn keep(addresses: Vec<IpAddr>, stop: CancellationToken) {
                 }
                 continue;
             }
-            Err(_) => return,
+            // The thread panicked, which is logged by itself.
+            Err(_) => continue,
         }
         failing = false;
     }

@@ -55,7 +55,9 @@ fn a_server_that_starts_on_a_full_disk_answers_reads_and_takes_writes_when_there
         assert_eq!(client.get(&format!("{SERVICES}/before")).expect("an answer").status, 200);
         disk.empty();
         let began = Instant::now();
-        while create(&client, &format!("after-{round}")) != 201 || client.get("/readyz").expect("an answer").status != 200 {
+        while create(&client, &format!("after-{round}")) != 201
+            || client.get("/readyz").expect("an answer").status != 200
+        {
             assert!(began.elapsed() < PATIENCE, "{}", server.log());
             thread::sleep(Duration::from_millis(100));
         }

@@ -104,7 +104,8 @@ impl Worker {
         }
         self.record.user = self.node.take_user(self.record.uid());
         if self.record.user.is_none() {
-            let message = "Failed to create pod sandbox: all users of this Node's range for Pods (--pod-users) are in use";
+            let message =
+                "Failed to create pod sandbox: all users of this Node's range for Pods (--pod-users) are in use";
             self.block("FailedCreatePodSandBox", message.to_owned(), RETRY);
             return false;
         }
@@ -318,6 +319,9 @@ impl Worker {
     }
 
     fn probe(&mut self, place: usize, kind: Kind) {
+        if kind != Kind::Readiness && self.leaving.is_some() {
+            return;
+        }
         let unit = &self.record.units[place];
         let (number, stop) = (unit.runs.saturating_sub(1), self.stop_of(place));
         let since = match unit.state {
@@ -351,7 +355,8 @@ impl Worker {
                 () = told => {}
             }
         });
-        self.tasks.entry(place).or_default().push(Task(task));
+        let tasks = if kind == Kind::Readiness { &mut self.tasks } else { &mut self.restarting_probes };
+        tasks.entry(place).or_default().push(Task(task));
     }
 
     fn post_start(&mut self, place: usize, container: &serde_json::Value) {

@@ -267,7 +267,8 @@ fn the_table_of_pods_on_their_way_out_is_restored() {
         let mut nft = fairlead_kernel::nft::Connection::open().unwrap();
         tool("nft add table inet others");
         let handle = || {
-            let output = std::process::Command::new("nft").args(["-a", "list", "table", "ip", "fairlead-pods"]).output();
+            let output =
+                std::process::Command::new("nft").args(["-a", "list", "table", "ip", "fairlead-pods"]).output();
             String::from_utf8(output.unwrap().stdout).unwrap()
         };
         let generation = nft.generation().unwrap();

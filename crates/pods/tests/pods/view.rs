@@ -72,9 +72,14 @@ fn a_pod_keeps_its_user_and_the_containers_of_a_pod_share_temporary_files() {
         let first = "id -u; id -g; if test -e /tmp/again; then echo again; echo end; sleep 100; fi; \
                      echo shared > /dev/shm/x; touch /tmp/again; while ! test -e /tmp/seen; do sleep 0.1; done; exit 1";
         let second = "while ! test -e /dev/shm/x; do sleep 0.1; done; cat /dev/shm/x; id -u; touch /tmp/seen; echo end; sleep 100";
-        let container = |name: &str, script: &str| json!({"name": name, "image": "host", "command": ["sh", "-c", script]});
+        let container =
+            |name: &str, script: &str| json!({"name": name, "image": "host", "command": ["sh", "-c", script]});
         house.pod_of("both", &[container("a", first), container("b", second)], json!({})).await;
-        let pod = house.until("both", |pod| pod.at("status").list("containerStatuses").iter().any(|one| one.int("restartCount") == 1)).await;
+        let pod = house
+            .until("both", |pod| {
+                pod.at("status").list("containerStatuses").iter().any(|one| one.int("restartCount") == 1)
+            })
+            .await;
         let user = user(&house, &pod).to_string();
         let end = std::time::Instant::now() + Duration::from_secs(30);
         while !house.said(&pod, "a", 1).contains("end") {

@@ -22,9 +22,8 @@ pub fn write_secrets(files: &[(&Path, &[u8])]) -> io::Result<()> {
     let changed: Vec<_> = files.iter().filter(|(path, content)| !has_content(path, content)).collect();
     let drafts = changed.iter().map(|(path, _)| draft_name(path)).collect::<io::Result<Vec<_>>>()?;
     let written = changed.iter().zip(&drafts).try_for_each(|((_, content), draft)| write_new(draft, content));
-    let renamed = written.and_then(|()| {
-        changed.iter().zip(&drafts).try_for_each(|((path, _), draft)| fs::rename(draft, path))
-    });
+    let renamed =
+        written.and_then(|()| changed.iter().zip(&drafts).try_for_each(|((path, _), draft)| fs::rename(draft, path)));
     if renamed.is_err() {
         for draft in &drafts {
             let _ = fs::remove_file(draft);
@@ -39,7 +38,8 @@ pub fn write_secrets(files: &[(&Path, &[u8])]) -> io::Result<()> {
 
 /// Returns true if a file has a content and is readable by its owner alone.
 fn has_content(path: &Path, content: &[u8]) -> bool {
-    let private = fs::metadata(path).is_ok_and(|found| found.mode() & 0o077 == 0 && found.len() == content.len() as u64);
+    let private =
+        fs::metadata(path).is_ok_and(|found| found.mode() & 0o077 == 0 && found.len() == content.len() as u64);
     private && fs::read(path).is_ok_and(|found| found == content)
 }
 
