@@ -70,7 +70,7 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
         .await
         .with_context(|| format!("--bind-address, --secure-port: cannot listen at {address}"))?;
     let address = listener.local_addr()?;
-    let node = machine::prepare(&config);
+    let node = machine::prepare(&config, &stop);
     let inside = inside_listener(&config, node.as_ref(), address.port()).await;
     let identity = Identity::prepare(&config, Timestamp::now())?;
     let url = kubeconfig::server_url(address);
@@ -96,7 +96,7 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
     let joinable = reachable(&config).is_some();
     if joinable {
         service.let_join(identity.join(&config, Timestamp::now())?);
-        token::keep(&service, &config.data_dir, &identity.authorities(Timestamp::now())?).await?;
+        token::keep_or_retry(&service, &config.data_dir, &identity.authorities(Timestamp::now())?, &stop).await;
     }
     let (history, keeper) = history::beside(&service, &config, &stop).unzip();
     let here = ui::Here { history, ..ui::Here::default() };

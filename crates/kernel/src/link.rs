@@ -39,7 +39,7 @@ const MAIN_TABLE: u8 = 254;
 /// What we set up ourselves, as `ip route` marks what an administrator did.
 const ORIGIN: u8 = 4;
 
-pub use monitor::LinkMonitor;
+pub use monitor::{LinkMonitor, LinkNotice};
 pub use vxlan::Vxlan;
 
 /// An interface.

@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fairlead_kernel::process;
 use futures_util::FutureExt;
@@ -22,6 +22,8 @@ use crate::shim::terminal::Terminal;
 
 /// No probe or hook needs more of a command's output.
 const OUTPUT_LIMIT: u64 = 10 << 10;
+/// Time a command has to be gone after it was killed.
+const KILL: Duration = Duration::from_secs(2);
 /// Tells commands apart.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
@@ -32,7 +34,18 @@ pub(crate) fn session(
     words: Vec<String>,
     streams: Streams,
 ) -> Result<Session, Refusal> {
-    let mut command = prepare(settings, run, words, streams.tty)?;
+    limited_session(settings, run, words, streams, None)
+}
+
+/// Starts a command that is killed after a time with all processes of its group, and returns its streams.
+fn limited_session(
+    settings: &Settings,
+    run: &Run,
+    words: Vec<String>,
+    streams: Streams,
+    limit: Option<Duration>,
+) -> Result<Session, Refusal> {
+    let mut command = prepare(settings, run, words, streams.tty, limit)?;
     let failed = |error: std::io::Error| Refusal::Failed(format!("starting the command: {error}"));
     let (resize, resizes) = mpsc::channel(4);
     if streams.tty {
@@ -94,7 +107,7 @@ pub(crate) async fn run(
 ) -> Result<(i32, String), String> {
     let streams = Streams { stdin: false, stdout: true, stderr: true, tty: false };
     let Session { stdout, stderr, exit, .. } =
-        session(settings, run, words, streams).map_err(|refusal| refusal.to_string())?;
+        limited_session(settings, run, words, streams, limit).map_err(|refusal| refusal.to_string())?;
     let whole = async {
         let (out, complaints, exit) = tokio::join!(read(stdout), read(stderr), exit);
         match exit {
@@ -102,11 +115,12 @@ pub(crate) async fn run(
             Exit::Failed(why) => Err(why),
         }
     };
-    match limit {
-        Some(limit) => tokio::time::timeout(limit, whole)
-            .await
-            .unwrap_or_else(|_| Err(format!("command timed out after {limit:?}"))),
-        None => whole.await,
+    let Some(limit) = limit else { return whole.await };
+    let began = Instant::now();
+    // The helper kills the command and reaps it. It is killed itself only if a process keeps the streams open that has left the group.
+    match tokio::time::timeout(limit + KILL, whole).await {
+        Ok(ended) if began.elapsed() < limit => ended,
+        _ => Err(format!("command timed out after {limit:?}")),
     }
 }
 
@@ -119,7 +133,13 @@ async fn read(from: Option<Input>) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-fn prepare(settings: &Settings, run: &Run, words: Vec<String>, tty: bool) -> Result<Command, Refusal> {
+fn prepare(
+    settings: &Settings,
+    run: &Run,
+    words: Vec<String>,
+    tty: bool,
+    limit: Option<Duration>,
+) -> Result<Command, Refusal> {
     if words.is_empty() {
         return Err(Refusal::BadRequest("you must specify at least 1 command for the container".to_owned()));
     }
@@ -132,7 +152,8 @@ fn prepare(settings: &Settings, run: &Run, words: Vec<String>, tty: bool) -> Res
     if tty && !program.environment.iter().any(|(name, _)| name == "TERM") {
         program.environment.push(("TERM".to_owned(), "xterm".to_owned()));
     }
-    let exec = Exec { program, beside: state.init, tty, cgroups: launch.cgroups };
+    let limit = limit.map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
+    let exec = Exec { program, beside: state.init, limit, tty, cgroups: launch.cgroups };
     let file = write(run, &exec).map_err(|error| Refusal::Failed(format!("writing a command: {error}")))?;
     let mut command = shim(settings).map_err(Refusal::Failed)?;
     command.arg("exec").arg(file).kill_on_drop(true);

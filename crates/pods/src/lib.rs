@@ -9,6 +9,7 @@ mod addresses;
 pub mod agent;
 pub mod api;
 mod cgroup;
+mod changes;
 mod cleanup;
 mod container;
 pub mod env;
@@ -33,16 +34,19 @@ mod sockets;
 mod status;
 mod surroundings;
 mod unit;
+mod users;
 mod volumes;
 mod words;
 mod worker;
 mod writer;
 
+pub use changes::LinkChanges;
 pub use cleanup::cleanup;
 pub use metrics::Metrics;
 pub use network::{forward, namespace_of};
 pub use runner::Runner;
 pub use settings::Settings;
+pub use users::UserRange;
 
 /// What went wrong.
 #[derive(Debug, thiserror::Error)]

@@ -8,14 +8,16 @@
 //! ```
 //! Who has which hardware address is told to both sides beforehand, so nobody asks and nothing is waited for.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use fairlead_kernel::link::{Links, Prefix, Route};
+use fairlead_kernel::link::{LinkNotice, Links, Prefix, Route};
 use fairlead_kernel::netns::{self, Namespace};
 use fairlead_kernel::{Error, sysctl};
+use ipnet::IpNet;
 
 /// The Node as its Pods see it.
 const GATEWAY: IpAddr = IpAddr::V4(Ipv4Addr::new(169, 254, 1, 1));
@@ -45,7 +47,7 @@ impl Names {
         Names {
             namespace: format!("{}{:012x}", namespaces(data), number & 0xffff_ffff_ffff),
             link: format!("{PREFIX}{:012x}", number & 0xffff_ffff_ffff),
-            // One that nobody sells.
+            // Locally administered MAC address (IEEE 802, second bit of the first octet).
             hardware: [0x02, bytes[1], bytes[2], bytes[3], bytes[4], bytes[5]],
         }
     }
@@ -122,13 +124,73 @@ fn lead_to(links: &mut Links, index: u32, names: &Names, addresses: &[IpAddr]) -
     Ok(())
 }
 
-/// Makes again what somebody removed of the network of a Pod that runs: its link, or the routes to it.
+/// Makes again what was removed of the network of a Pod that runs: its link, the routes to it, and its addresses and routes.
 pub(crate) fn mend(names: &Names, addresses: &[IpAddr], mtu: Option<u32>) -> Result<(), Error> {
     let mut links = Links::open()?;
+    let namespace = Namespace::named(&names.namespace)?;
     match links.find(&names.link)? {
-        Some(link) => lead_to(&mut links, link.index, names, addresses),
-        None => wire(&Namespace::named(&names.namespace)?, names, addresses, mtu),
+        Some(link) => {
+            links.set_up(link.index)?;
+            let give = || -> Result<(), Error> {
+                let mut links = Links::open()?;
+                let index = links.index(INSIDE)?;
+                links.set_up(index)?;
+                give_addresses(&mut links, index, addresses)
+            };
+            namespace.run(give)??;
+            lead_to(&mut links, link.index, names, addresses)
+        }
+        None => wire(&namespace, names, addresses, mtu),
     }
+}
+
+/// The network of a Pod that runs.
+#[derive(Debug, Clone)]
+pub(crate) struct Plugged {
+    pub(crate) names: Names,
+    pub(crate) addresses: Vec<IpAddr>,
+}
+
+/// Returns true if a notice may mean that the network of a Pod is not whole any more.
+pub(crate) fn concerns_pods(notice: &LinkNotice, ranges: &[IpNet]) -> bool {
+    match notice {
+        LinkNotice::Link(name) => is_ours(name),
+        LinkNotice::RouteDeleted(destination) => {
+            *destination == Prefix::host(destination.address)
+                && ranges.iter().any(|range| range.contains(&destination.address))
+        }
+        LinkNotice::Address(..) => false,
+        LinkNotice::Lost => true,
+    }
+}
+
+/// Makes again what was removed of the networks of Pods on the Node's side. Returns the Pods' links that were not whole, each
+/// with the error that keeps it from being made again.
+pub(crate) fn mend_all<'a>(
+    plugged: impl Iterator<Item = &'a Plugged>,
+    mtu: Option<u32>,
+) -> Result<Vec<(String, Option<Error>)>, Error> {
+    let mut links = Links::open()?;
+    let up: BTreeMap<String, u32> =
+        links.list()?.into_iter().filter(|link| link.up).map(|link| (link.name, link.index)).collect();
+    let mut routes = BTreeSet::new();
+    for any in [unspecified(GATEWAY), unspecified(GATEWAY6)] {
+        let there = links.routes(any)?.into_iter();
+        routes
+            .extend(there.filter_map(|route| Some((route.destination.address, route.destination.length, route.link?))));
+    }
+    let is_whole = |plugged: &Plugged| {
+        up.get(&plugged.names.link).is_some_and(|index| {
+            let mut hosts = plugged.addresses.iter().map(|address| Prefix::host(*address));
+            hosts.all(|host| routes.contains(&(host.address, host.length, *index)))
+        })
+    };
+    let broken = plugged.filter(|plugged| !is_whole(plugged));
+    let mended = broken.map(|plugged| {
+        let error = mend(&plugged.names, &plugged.addresses, mtu).err();
+        (plugged.names.link.clone(), error)
+    });
+    Ok(mended.collect())
 }
 
 /// What programs in a Pod expect of the kernel. A kernel without one of them has Pods all the same.
@@ -156,6 +218,11 @@ fn inside(names: &Names, addresses: &[IpAddr], mtu: Option<u32>) -> Result<(), E
     links.set_hardware_address(index, names.hardware)?;
     mtu.map_or(Ok(()), |mtu| links.set_mtu(index, mtu))?;
     links.set_up(index)?;
+    give_addresses(&mut links, index, addresses)
+}
+
+/// Gives the link in a Pod its addresses, and the Pod its routes. Fine if it has them.
+fn give_addresses(links: &mut Links, index: u32, addresses: &[IpAddr]) -> Result<(), Error> {
     for address in addresses {
         links.add_address(index, Prefix::host(*address))?;
         let gateway = if address.is_ipv4() { GATEWAY } else { GATEWAY6 };

@@ -20,9 +20,11 @@ use tokio_util::sync::CancellationToken;
 use crate::addresses::{Full, Pool};
 use crate::container::Run;
 use crate::metrics::Metrics;
+use crate::network::Plugged;
 use crate::settings::Settings;
 use crate::shim::launch;
 use crate::unit::Unit;
+use crate::users::UserPool;
 
 /// What all Pods of a Node share.
 pub(crate) struct Node {
@@ -37,6 +39,9 @@ pub(crate) struct Node {
     /// Starts at a time: a machine that begins with a hundred Pods must not start a hundred processes at once.
     pub(crate) starts: Semaphore,
     pool: Mutex<Pool>,
+    users: Mutex<UserPool>,
+    /// Networks of Pods that run, by uid. The lock is held while links are mended, so that none is made again that is just removed.
+    pub(crate) plugged: Arc<tokio::sync::Mutex<BTreeMap<String, Plugged>>>,
 }
 
 /// At most so many containers are started at once.
@@ -92,9 +97,19 @@ impl Node {
         object: watch::Receiver<Arc<Value>>,
         services: mpsc::Sender<Ask>,
     ) -> Node {
-        let (slots, pool) = Default::default();
-        let starts = Semaphore::new(STARTS);
-        Node { settings, cluster, recorder, metrics, object, services, slots, starts, pool }
+        Node {
+            settings,
+            cluster,
+            recorder,
+            metrics,
+            object,
+            services,
+            slots: Mutex::default(),
+            starts: Semaphore::new(STARTS),
+            pool: Mutex::default(),
+            users: Mutex::default(),
+            plugged: Arc::default(),
+        }
     }
 
     /// Where the state of Pods is.
@@ -181,6 +196,21 @@ impl Node {
 
     pub(crate) fn release_addresses(&self, addresses: &[IpAddr]) {
         lock(&self.pool).release(addresses);
+    }
+
+    /// Returns a user for a Pod. `None`: all are in use.
+    pub(crate) fn take_user(&self, uid: &str) -> Option<u32> {
+        lock(&self.users).take(self.settings.users, uid)
+    }
+
+    /// Records the user of a Pod that an earlier runner started.
+    pub(crate) fn keep_user(&self, user: u32) {
+        lock(&self.users).keep(user);
+    }
+
+    /// Gives back the user of a Pod of which nothing is left.
+    pub(crate) fn release_user(&self, user: u32) {
+        lock(&self.users).release(user);
     }
 
     fn last_addresses(&self) -> PathBuf {

@@ -26,6 +26,9 @@ pub(crate) struct Record {
     pub(crate) boot: String,
     /// Its own addresses.
     pub(crate) addresses: Vec<IpAddr>,
+    /// The user of its own. `None` until it has one, and for Pods that a version without such users has started.
+    #[serde(default)]
+    pub(crate) user: Option<u32>,
     /// When this Node took it, RFC 3339.
     pub(crate) began: String,
     pub(crate) units: Vec<Unit>,
@@ -40,6 +43,7 @@ impl Record {
             pod: pod.clone(),
             boot: launch::boot(),
             addresses: Vec::new(),
+            user: None,
             began: Timestamp::now().to_string(),
             units: Unit::all(pod),
             failed: None,

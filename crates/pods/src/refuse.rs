@@ -7,6 +7,7 @@ use fairlead_kernel::process::{Identity, capability};
 use serde_json::Value;
 
 use crate::shim::launch::Who;
+use crate::users::UserRange;
 
 #[cfg(test)]
 mod tests;
@@ -21,7 +22,7 @@ pub(crate) struct Refused {
 }
 
 /// Why a Pod is not started, if it is not.
-pub(crate) fn refused(pod: &Value) -> Option<Refused> {
+pub(crate) fn refused(pod: &Value, users: UserRange) -> Option<Refused> {
     let spec = pod.at("spec");
     let all = || spec.list("initContainers").iter().chain(spec.list("containers"));
     if let Some(container) = all().find(|container| container.text("image") != HOST_IMAGE) {
@@ -53,7 +54,25 @@ pub(crate) fn refused(pod: &Value) -> Option<Refused> {
         );
         return Some(Refused { reason: "HostPrivilegesNotGranted", message });
     }
-    None
+    // The server knows the usual range only.
+    let taken = chosen(pod).find(|id| users.contains(*id)).filter(|_| privileges::annotation(pod) != Some(GRANTED))?;
+    let message = format!(
+        "the Pod asks for user or group {taken}, which this Node may give to another Pod (--pod-users): choose one out of that range, \
+         or none"
+    );
+    Some(Refused { reason: "HostPrivilegesNotGranted", message })
+}
+
+/// Returns the users and groups that a Pod names.
+fn chosen(pod: &Value) -> impl Iterator<Item = i64> {
+    let spec = pod.at("spec");
+    let containers = spec.list("initContainers").iter().chain(spec.list("containers"));
+    let contexts = containers.map(|container| container.at("securityContext")).chain([spec.at("securityContext")]);
+    let numbers = contexts.flat_map(|context| {
+        ["runAsUser", "runAsGroup", "fsGroup"].into_iter().filter_map(|name| context.int_opt(name))
+    });
+    let groups = spec.at("securityContext").list("supplementalGroups").iter().filter_map(Value::as_i64);
+    numbers.chain(groups)
 }
 
 /// What a container runs: its command and its arguments.
@@ -69,8 +88,8 @@ fn number(pod: &Value, container: &Value, field: &str) -> Option<i64> {
     container.at("securityContext").int_opt(field).or_else(of_pod)
 }
 
-/// Who a container runs as.
-pub(crate) fn who(pod: &Value, container: &Value, nobody: (u32, u32)) -> Result<Who, Refused> {
+/// Returns the identity a container runs with: what it says, else what the Pod says, else the user and group of the Pod's own.
+pub(crate) fn who(pod: &Value, container: &Value, own: (u32, u32)) -> Result<Who, Refused> {
     let wrong = |message: String| Refused { reason: "CreateContainerConfigError", message };
     let id = |field: &str, usual: u32| match number(pod, container, field) {
         Some(number) => {
@@ -78,20 +97,21 @@ pub(crate) fn who(pod: &Value, container: &Value, nobody: (u32, u32)) -> Result<
         }
         None => Ok(usual),
     };
-    let user = id("runAsUser", nobody.0)?;
-    let group = id("runAsGroup", nobody.1)?;
-    let (own, whole) = (container.at("securityContext"), pod.at("spec").at("securityContext"));
-    if own.flag_opt("runAsNonRoot").unwrap_or(whole.flag("runAsNonRoot")) && user == 0 {
+    let user = id("runAsUser", own.0)?;
+    let group = id("runAsGroup", own.1)?;
+    let context = container.at("securityContext");
+    let whole = pod.at("spec").at("securityContext");
+    if context.flag_opt("runAsNonRoot").unwrap_or(whole.flag("runAsNonRoot")) && user == 0 {
         return Err(wrong("container's runAsUser breaks non-root policy".to_owned()));
     }
     let groups = whole.list("supplementalGroups").iter().filter_map(Value::as_i64).chain(whole.int_opt("fsGroup"));
-    let privileged = own.flag("privileged");
+    let privileged = context.flag("privileged");
     Ok(Who {
         user,
         group,
         groups: groups.filter_map(|group| u32::try_from(group).ok()).collect(),
-        capabilities: if privileged { Identity::ALL } else { capabilities(own).map_err(wrong)? },
-        escalation: privileged || own.flag("allowPrivilegeEscalation"),
+        capabilities: if privileged { Identity::ALL } else { capabilities(context).map_err(wrong)? },
+        escalation: privileged || context.flag("allowPrivilegeEscalation"),
     })
 }
 

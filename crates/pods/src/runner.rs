@@ -8,7 +8,6 @@ use fairlead_api::view::Service;
 use fairlead_api::{Look, source::Selection};
 use fairlead_cluster::{Cluster, Event, Key, Mirror, Object, Recorder, Step};
 use futures_util::StreamExt;
-use ipnet::IpNet;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
@@ -19,7 +18,7 @@ use crate::node::{self, Ask, Node, lock};
 use crate::record::Record;
 use crate::settings::Settings;
 use crate::worker::{Seen, Worker};
-use crate::{network, outbound};
+use crate::{LinkChanges, network, outbound};
 
 /// Questions for Services that wait.
 const QUESTIONS: usize = 64;
@@ -59,8 +58,11 @@ impl Runner {
         let records = self.recall().await;
         let Runner { node, object, questions } = self;
         let pods = Pods { node: node.clone(), records, ..Pods::new(node.clone()) };
+        let (ranges, wanted) = watch::channel(None);
         tokio::select! {
-            () = follow_node(&node, object) => {}
+            () = follow_node(&node, object, ranges) => {}
+            () = outbound::keep(wanted) => {}
+            () = keep_links(&node) => {}
             () = answer(&node.cluster, questions) => {}
             () = pods.run() => {}
             () = stop.cancelled() => {}
@@ -73,13 +75,20 @@ impl Runner {
         let records = tokio::task::spawn_blocking(move || Record::all(&folder)).await.unwrap_or_default();
         for record in &records {
             self.node.know_addresses(&record.addresses, &[]);
+            if let Some(user) = record.user {
+                self.node.keep_user(user);
+            }
         }
         records.into_iter().map(|record| (record.uid().to_owned(), record)).collect()
     }
 }
 
 /// Keeps this Node's own object.
-async fn follow_node(node: &Node, object: watch::Sender<Arc<Value>>) {
+async fn follow_node(
+    node: &Node,
+    object: watch::Sender<Arc<Value>>,
+    outbound: watch::Sender<Option<outbound::Ranges>>,
+) {
     let selection = Selection::all(&kinds::NODE).with_fields(format!("metadata.name={}", node.settings.node));
     let mut steps = node.cluster.follow(selection);
     while let Some(step) = steps.next().await {
@@ -96,22 +105,46 @@ async fn follow_node(node: &Node, object: watch::Sender<Arc<Value>>) {
             if before.is_empty() {
                 node.know_addresses(&[], &ranges);
             }
-            if before != ranges {
-                let_out(ranges, node.settings.pod_ranges.clone()).await;
+            let cluster = node.settings.pod_ranges.clone();
+            if before != ranges && !cluster.is_empty() {
+                outbound.send_replace(Some(outbound::Ranges { own: ranges, cluster }));
             }
             object.send_replace(Arc::new(value));
         }
     }
 }
 
-/// Lets Pods of these ranges reach what is outside the cluster.
-async fn let_out(own: Vec<IpNet>, cluster: Vec<IpNet>) {
-    if cluster.is_empty() {
-        return;
-    }
-    let set = tokio::task::spawn_blocking(move || outbound::set(&own, &cluster)).await;
-    if let Ok(Err(error)) = set {
-        tracing::warn!(%error, "Pods cannot reach what is outside the cluster");
+/// Makes links and routes of Pods again that were removed.
+async fn keep_links(node: &Node) {
+    let mut changes = LinkChanges::open();
+    let mut failed = BTreeSet::new();
+    loop {
+        let ranges = node.ranges();
+        changes.changed(|notice| network::concerns_pods(notice, &ranges)).await;
+        let plugged = node.plugged.clone().lock_owned().await;
+        let mtu = node.settings.mtu;
+        let mended = tokio::task::spawn_blocking(move || network::mend_all(plugged.values(), mtu)).await;
+        let mended = match mended {
+            Ok(Ok(mended)) => mended,
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "the links of Pods cannot be looked at");
+                continue;
+            }
+            // The thread panicked, which is logged by itself.
+            Err(_) => continue,
+        };
+        let before = std::mem::take(&mut failed);
+        for (link, error) in mended {
+            match error {
+                None => tracing::warn!(link, "the link of a Pod or a route to it was removed; it is made again"),
+                Some(error) => {
+                    if !before.contains(&link) {
+                        tracing::warn!(link, %error, "the link of a Pod cannot be made again; delete the Pod to have another");
+                    }
+                    failed.insert(link);
+                }
+            }
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 
 use crate::resolv::DnsSettings;
+use crate::users::UserRange;
 
 /// How Pods run on this Node.
 #[derive(Debug, Clone)]
@@ -23,7 +24,9 @@ pub struct Settings {
     pub pod_ranges: Vec<IpNet>,
     /// The certificate authority of the API, for Pods that call it, where the cluster has no ConfigMap `kube-root-ca.crt`.
     pub ca: Option<String>,
-    /// Who a container runs as that does not say: a user and a group without rights.
+    /// Users of Pods. Each Pod has one of its own, and the group of the same number, unless it says `runAsUser` and `runAsGroup`.
+    pub users: UserRange,
+    /// User and group of Pods that a version without [`Settings::users`] has started.
     pub nobody: (u32, u32),
     /// A log file of so many bytes is full.
     pub log_size: u64,
@@ -48,6 +51,7 @@ impl Settings {
             dns: DnsSettings::default(),
             pod_ranges: Vec::new(),
             ca: None,
+            users: UserRange::default(),
             nobody: (65534, 65534),
             log_size: 10 << 20,
             log_files: 5,

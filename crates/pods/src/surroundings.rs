@@ -31,6 +31,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) container: &'a Value,
     pub(crate) addresses: &'a [String],
     pub(crate) volumes: &'a Volumes,
+    /// The Pod's user, and the number of its group. `None`: that of earlier versions.
+    pub(crate) user: Option<u32>,
     /// The number of the run.
     pub(crate) run: u32,
     pub(crate) cgroups: &'a [PathBuf],
@@ -42,7 +44,8 @@ pub(crate) async fn launch(node: &Node, wanted: Wanted<'_>) -> Result<Launch, Re
     let (meta, spec) = (pod.at("metadata"), pod.at("spec"));
     let environment = environment(node, &wanted).await?;
     let own_network = !spec.flag("hostNetwork");
-    let who = who(pod, container, node.settings.nobody)?;
+    let own = wanted.user.map_or(node.settings.nobody, |user| (user, user));
+    let who = who(pod, container, own)?;
     let name = hosts::name(pod, &node.settings.dns.cluster_domain).map_err(|mistake| config(mistake.to_string()))?;
     let mounts = mounts(node, &wanted, &environment)?;
     let program = program(container, &environment, who, own_network.then_some(&*name.kernel))?;
@@ -177,7 +180,10 @@ fn mounts(node: &Node, wanted: &Wanted<'_>, environment: &Environment) -> Result
         read_only: false,
         optional,
     };
-    let mut mounts = vec![file("hosts", false), file("resolv.conf", false)];
+    let read_only = container.at("securityContext").flag("readOnlyRootFilesystem");
+    // Before what is to be mounted below them, or in their place.
+    let mut mounts = volumes.private(pod.at("spec").flag("hostIPC"), read_only);
+    mounts.extend([file("hosts", false), file("resolv.conf", false)]);
     mounts.extend(words::mount(node, pod, container, wanted.run));
     if !pod.at("spec").flag("hostNetwork") {
         mounts.push(file("hostname", true));

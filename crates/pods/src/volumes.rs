@@ -13,6 +13,7 @@ use fairlead_kernel::mount;
 use serde_json::{Value, json};
 
 use crate::node::Node;
+use crate::shim::launch::Mount;
 
 mod content;
 mod files;
@@ -28,12 +29,58 @@ pub(crate) struct Volumes {
     pub(crate) folders: BTreeMap<String, PathBuf>,
     /// The account's, if it must be shown at its place beside what the Pod asks for.
     pub(crate) account: Option<PathBuf>,
+    /// Folders in memory of the Pod's own, each with the directory of the host in whose place the Pod sees it.
+    private: Vec<(PathBuf, &'static str)>,
+}
+
+/// Directories of the host to which all users may write. A Pod has its own, as other users could read or replace its files there.
+pub(crate) const PRIVATE: [&str; 3] = [TMP, VAR_TMP, SHARED_MEMORY];
+const TMP: &str = "/tmp";
+const VAR_TMP: &str = "/var/tmp";
+const SHARED_MEMORY: &str = "/dev/shm";
+/// Room for temporary files of a Pod, in /tmp and /var/tmp together. More is had by an emptyDir.
+const TMP_SIZE: &str = "size=128m,nr_inodes=16k,mode=0755";
+/// Room for shared memory of a Pod, as container run times have it.
+const SHARED_MEMORY_SIZE: &str = "size=64m,nr_inodes=16k,mode=1777";
+
+impl Volumes {
+    /// Returns the mounts of the Pod's own /tmp, /var/tmp and /dev/shm. A Pod in the host's IPC namespace has the host's shared memory.
+    pub(crate) fn private(&self, host_ipc: bool, read_only: bool) -> Vec<Mount> {
+        let own = self.private.iter().filter(|(_, target)| !(host_ipc && *target == SHARED_MEMORY));
+        let mounts = own.map(|(source, target)| Mount {
+            source: source.clone(),
+            below: None,
+            target: PathBuf::from(target),
+            read_only: read_only && *target != SHARED_MEMORY,
+            optional: *target != TMP,
+        });
+        mounts.collect()
+    }
+}
+
+/// Makes the Pod's own folders for temporary files and shared memory.
+fn make_private(base: &Path) -> Result<Vec<(PathBuf, &'static str)>, String> {
+    // No volume has such a name: names of volumes are DNS labels.
+    let files = base.join(".tmp");
+    let memory = base.join(".shm");
+    mount_memory(&files, TMP_SIZE)?;
+    mount_memory(&memory, SHARED_MEMORY_SIZE)?;
+    let mut private = vec![(memory, SHARED_MEMORY)];
+    for (name, target) in [("tmp", TMP), ("var-tmp", VAR_TMP)] {
+        let folder = files.join(name);
+        fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o1777)).map_err(|error| error.to_string())?;
+        private.push((folder, target));
+    }
+    Ok(private)
 }
 
 /// Makes all volumes of a Pod, or says which cannot be made and why.
 pub(crate) async fn prepare(node: &Node, pod: &Value, addresses: &[String]) -> Result<Volumes, String> {
     let mut volumes = Volumes::default();
     let base = node.folder(pod.at("metadata").text("uid")).join("volumes");
+    volumes.private =
+        make_private(&base).map_err(|why| format!("MountVolume.SetUp failed for /tmp and /dev/shm : {why}"))?;
     for volume in pod.at("spec").list("volumes") {
         let name = volume.text("name");
         let made = one(node, pod, volume, &base.join(name), addresses).await;
@@ -99,15 +146,19 @@ fn in_memory(volume: &Value, folder: &Path) -> Result<(), String> {
     if volume.text("medium") != "Memory" {
         return Ok(());
     }
+    let limit = volume.text_opt("sizeLimit").and_then(|text| Quantity::parse(text).ok());
+    let size = limit.map(|limit| format!("size={}", limit.milli() / 1000)).unwrap_or_default();
+    mount_memory(folder, &size)
+}
+
+/// Mounts an empty file system in memory, unless an earlier runner has.
+fn mount_memory(folder: &Path, options: &str) -> Result<(), String> {
     fs::create_dir_all(folder).map_err(|error| error.to_string())?;
     let device = |path: &Path| path.metadata().map(|metadata| metadata.dev()).ok();
     if folder.parent().and_then(device) != device(folder) {
-        // An earlier runner has made it.
         return Ok(());
     }
-    let limit = volume.text_opt("sizeLimit").and_then(|text| Quantity::parse(text).ok());
-    let size = limit.map(|limit| format!("size={}", limit.milli() / 1000)).unwrap_or_default();
-    mount::memory(folder, &size).map_err(|error| error.to_string())
+    mount::memory(folder, options).map_err(|error| error.to_string())
 }
 
 /// Takes away what was mounted for the volumes of a Pod whose state is in a folder.

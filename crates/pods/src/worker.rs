@@ -85,6 +85,8 @@ pub(crate) struct Worker {
     tell: mpsc::Sender<Happened>,
     /// What looks at each container.
     tasks: BTreeMap<usize, Vec<Task>>,
+    /// Startup and liveness probes of each container, which end when the Pod begins to.
+    restarting_probes: BTreeMap<usize, Vec<Task>>,
     stopping: BTreeMap<usize, Task>,
     retry: BTreeMap<usize, Instant>,
     blocked: Option<Instant>,
@@ -137,6 +139,7 @@ impl Worker {
             happened,
             tell,
             tasks,
+            restarting_probes: BTreeMap::new(),
             stopping,
             retry,
             blocked,
@@ -264,6 +267,7 @@ impl Worker {
             "a container ended"
         );
         self.tasks.remove(&place);
+        self.restarting_probes.remove(&place);
         self.stopping.remove(&place);
         self.slot.show(|shown| {
             if let Some(end) = shown.ends.get(&name) {
@@ -281,6 +285,8 @@ impl Worker {
                 unit.started = true;
                 self.watch_started(place);
             }
+            // It was under way when the Pod began to end.
+            Kind::Startup | Kind::Liveness if self.leaving.is_some() => {}
             Kind::Startup | Kind::Liveness => {
                 let field = kind.field();
                 let why = format!("failed {} probe, will be restarted", field.trim_end_matches("Probe"));
@@ -348,6 +354,9 @@ impl Worker {
             deadline: Instant::now() + Duration::from_secs(grace.unsigned_abs()),
             known: !self.gone,
         };
+        // A container that ends fails such probes, and would be killed before its time. Readiness is still of interest
+        // (Kubernetes, pkg/kubelet/prober/prober_manager.go, StopLivenessAndStartup).
+        self.restarting_probes.clear();
         // Who is being stopped already is stopped by the way out.
         self.stopping.clear();
         self.leaving = Some(Task(tokio::spawn(leaving.leave())));

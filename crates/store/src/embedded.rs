@@ -27,6 +27,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
+use journal::frame::Frame;
 use redb::ReadTransaction;
 use tokio::sync::{mpsc, oneshot};
 
@@ -34,14 +35,14 @@ use crate::state::{Present, State};
 use crate::{Backend, Entry, Error, Event, Outcome, Page, Range, Revision, Txn, Watch};
 pub use backup::restore;
 use committer::{Committer, Job, Trouble};
-use disk::{Disk, Place};
+use disk::{Disk, Opened, Place};
 use history::History;
 use log::{Change, Meta};
 
 /// Transactions that wait for the disk. Further callers wait for a place.
 const QUEUE: usize = 1024;
 
-/// How often to see whether a disk that was full has room. To open the files again takes the longer, the more objects there are.
+/// Time between attempts to write again to a disk that was full. To open the files again takes the longer, the more objects there are.
 const RETRY: Duration = Duration::from_secs(2);
 
 /// Keeps objects in files.
@@ -56,6 +57,8 @@ pub struct Embedded {
 
 impl Embedded {
     /// Opens the store of a data directory, or makes an empty one. The database is locked: a second process is refused.
+    ///
+    /// A store on a full disk is opened for reading: [`Backend::health`] says so, and writes are refused until there is room.
     pub fn open(data_dir: &Path) -> Result<Embedded, Error> {
         file::create_dir(data_dir)?;
         let path = data_dir.join(file::NAME);
@@ -63,7 +66,8 @@ impl Embedded {
         let data_dir = data_dir.to_owned();
         let open = move || {
             let db = file::open_or_make(&path, |db| log::initialize(db, Meta::at(Revision(0))))?;
-            Ok((db, file::open_journal(&data_dir)?))
+            let meta = log::read_meta(&log::look(&db, &path.display().to_string())?, &path.display().to_string())?;
+            Ok((db, file::open_journal(&data_dir, meta.journal.is_some())?))
         };
         Embedded::start(Place { open: Box::new(open), capacity: journal::CAPACITY, name, retry: RETRY })
     }
@@ -74,16 +78,21 @@ impl Embedded {
     }
 
     fn start(mut place: Place) -> Result<Embedded, Error> {
-        let (disk, state) = Disk::open(&mut place)?;
-        let (state, trouble) = (Arc::new(state), Arc::new(Trouble::default()));
-        let committer = Committer {
+        let Opened { state, disk } = Disk::open(&mut place)?;
+        let state = Arc::new(state);
+        let trouble = Arc::new(Trouble::default());
+        let mut committer = Committer {
             state: state.clone(),
             place,
-            disk: Some(disk),
+            disk: None,
             trouble: trouble.clone(),
             retry: None,
             told: String::new(),
         };
+        match disk {
+            Ok(disk) => committer.disk = Some(disk),
+            Err(failure) => drop(committer.give_up(&failure)),
+        }
         let (queue, jobs) = mpsc::channel(QUEUE);
         let thread = std::thread::Builder::new().name("store".into());
         let thread = thread.spawn(move || committer.run(jobs));
@@ -136,12 +145,12 @@ impl Backend for Embedded {
     }
 }
 
-/// Reads the database: what is present, what happened last, and what is only history.
-fn rebuild(source: &ReadTransaction, name: &str) -> Result<(State, History), Error> {
+/// Reads the database and the frames that follow it: what is present, what happened last, and what is only history.
+fn rebuild(source: &ReadTransaction, frames: &[Frame<'_>], name: &str) -> Result<(State, History), Error> {
     let meta = log::read_meta(source, name)?;
     let mut present = Present::at(meta.revision);
     let (mut events, mut history) = (Vec::new(), History::default());
-    log::replay(source, name, |revision, key, change| {
+    let mut add = |revision: Revision, key: &str, change: Change| {
         present.revision = present.revision.max(revision);
         let previous = present.entry(key).cloned();
         let event = match (change, previous) {
@@ -161,6 +170,12 @@ fn rebuild(source: &ReadTransaction, name: &str) -> Result<(State, History), Err
         if revision > meta.history {
             events.push(event);
         }
-    })?;
+    };
+    log::replay(source, name, &mut add)?;
+    for record in frames.iter().flat_map(Frame::records).flatten() {
+        let damaged =
+            |why: &str| Error::Damaged { key: record.key.into(), why: format!("{why} in the journal of {name}") };
+        add(record.revision, record.key, log::decode(record.value).map_err(damaged)?);
+    }
     Ok((State::new(present, meta.history, events), history))
 }

@@ -195,6 +195,9 @@ flags! {
     /// Whether Pods run on this machine [default: true with up]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pods: Option<Text>,
+    /// Users of Pods on this machine, one for each Pod [default: 1900000000-1900065535]
+    #[arg(value_name = "FIRST-LAST")]
+    pod_users: Option<Text>,
     /// Addresses at which this machine answers for the cluster's names; empty: none [default: the tenth of each range with up]
     #[arg(value_name = "IP,...")]
     #[serde(deserialize_with = "once")]

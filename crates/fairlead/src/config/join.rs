@@ -51,6 +51,9 @@ pub(crate) struct JoinFlags {
     /// Where the proxy's /metrics is; empty: nowhere [default: 127.0.0.1:10249]
     #[arg(long, value_name = "IP:PORT")]
     metrics_bind_address: Option<Text>,
+    /// Users of Pods on this machine, one for each Pod [default: 1900000000-1900065535]
+    #[arg(long, value_name = "FIRST-LAST")]
+    pod_users: Option<Text>,
     /// Who is asked for names outside the cluster [default: the nameservers of /etc/resolv.conf]
     #[arg(long, value_name = "IP[:PORT],...")]
     dns_upstream: Option<Vec<Text>>,
@@ -135,6 +138,7 @@ impl Join {
                 healthz_bind_address: flags.healthz_bind_address.clone(),
                 metrics_bind_address: flags.metrics_bind_address.clone(),
                 dns_upstream: flags.dns_upstream.clone(),
+                pod_users: flags.pod_users.clone(),
                 balancer_config: flags.balancer_config.clone(),
                 load_balancer_class: flags.load_balancer_class.clone(),
                 balancer_bind_address: flags.balancer_bind_address.clone(),

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use fairlead_pods::UserRange;
 use fairlead_zone::Name;
 use ipnet::IpNet;
 
@@ -25,6 +26,8 @@ pub(crate) struct Node {
     pub(crate) upstreams: Option<Vec<SocketAddr>>,
     /// Pods run here.
     pub(crate) pods: bool,
+    /// Users of Pods.
+    pub(crate) pod_users: UserRange,
 }
 
 /// What this machine is; `None`: nothing.
@@ -45,6 +48,8 @@ pub(super) fn settings(flags: &Flags, role: Role, service_ranges: &[IpNet]) -> a
     let domain = flags.cluster_domain.as_ref().map_or(DOMAIN, |Text(text)| text);
     let domain = domain.parse().map_err(|error| value::invalid("cluster-domain", domain, error))?;
     let name = proxy::node_name(text(&flags.hostname_override))?;
+    let parse = |Text(text): &Text| text.parse().map_err(|error| value::invalid("pod-users", text, error));
+    let pod_users: Option<UserRange> = flags.pod_users.as_ref().map(parse).transpose()?;
     let upstreams = flags.dns_upstream.as_ref().map(|said| upstreams(&value::list(&Some(said.clone()))));
     Ok(Some(Node {
         name,
@@ -53,6 +58,7 @@ pub(super) fn settings(flags: &Flags, role: Role, service_ranges: &[IpNet]) -> a
         dns,
         upstreams: upstreams.transpose()?,
         pods,
+        pod_users: pod_users.unwrap_or_default(),
     }))
 }
 

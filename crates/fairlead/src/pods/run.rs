@@ -146,11 +146,18 @@ async fn pass_input(streams: &Streams, name: &str) {
     }
 }
 
+/// Directories of which a Pod has its own.
+const PRIVATE: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
+
 /// The working directory, if a user without rights can be in it.
 fn here(flags: &RunFlags) -> Option<PathBuf> {
     let here = std::env::current_dir().ok()?;
     if flags.workdir.is_none() && flags.user.is_none() && !is_open(&here) {
         say(&format!("it starts in /: not everybody may enter {}", here.display()));
+        return Some(PathBuf::from("/"));
+    }
+    if flags.workdir.is_none() && PRIVATE.iter().any(|private| here.starts_with(private)) {
+        say(&format!("it starts in /: a Pod has a /tmp, /var/tmp and /dev/shm of its own, without {}", here.display()));
         return Some(PathBuf::from("/"));
     }
     Some(here)

@@ -81,7 +81,8 @@ impl Member {
             old.server = server.clone();
         }
         match old.renewed().await {
-            Ok(member) => member.kept(join),
+            // The certificate is good without the file, until the next start.
+            Ok(member) => Ok(member.kept_if_possible(join)),
             Err(Refused::Known(why)) if join.token.is_some() => {
                 tracing::warn!("the server does not know this machine any more ({why}); joining anew");
                 Member::join(join).await?.kept(join)
@@ -89,7 +90,7 @@ impl Member {
             Err(Refused::Known(why)) => bail!("{}: {why}", old.server),
             Err(Refused::Away(error)) => {
                 tracing::warn!("the server cannot be asked, going on with what it said before: {error:#}");
-                old.kept(join)
+                Ok(old.kept_if_possible(join))
             }
         }
     }
@@ -138,8 +139,21 @@ impl Member {
         }))
     }
 
-    /// Written down.
+    /// Writes the membership and the kubeconfig to disk, or logs why that fails.
+    fn kept_if_possible(self, join: &Join) -> Member {
+        if let Err(error) = self.write(join) {
+            tracing::warn!("the membership of this machine cannot be written: {error:#}");
+        }
+        self
+    }
+
+    /// Writes the membership and the kubeconfig to disk.
     fn kept(self, join: &Join) -> anyhow::Result<Member> {
+        self.write(join)?;
+        Ok(self)
+    }
+
+    fn write(&self, join: &Join) -> anyhow::Result<()> {
         let value = json!({
             "server": self.server,
             "node": self.node,
@@ -153,7 +167,7 @@ impl Member {
             let file = join.data_dir.join(name);
             files::write_secret(&file, text.as_bytes()).with_context(|| file.display().to_string())?;
         }
-        Ok(self)
+        Ok(())
     }
 
     /// Waits until the certificate should be renewed and the server is there to do it.
@@ -221,6 +235,7 @@ async fn live(join: &Join, member: &Member, stop: CancellationToken) -> anyhow::
     let (node, proxy) = join.parts(&member.cluster)?;
     let balancer = join.balancer()?;
     link::prepare(&node.dns).context("this machine cannot be a Node; run it as root")?;
+    tokio::spawn(link::keep(node.dns.clone(), stop.clone()));
     // What goes wrong here the runner says.
     let _ = fairlead_pods::forward();
     let file = join.data_dir.join(KUBECONFIG);

@@ -29,14 +29,16 @@ const MOST_PODS: u32 = 500;
 /// How long the first write to the API may take.
 const PATIENCE: Backoff = Backoff { first: Duration::from_millis(50), most: Duration::from_secs(5), tries: 20 };
 
-/// Makes the link with addresses of the cluster. `None`: this machine is no Node, or may not be one, which is said.
-pub(super) fn prepare(config: &Config) -> Option<Node> {
+/// Makes the link with addresses of the cluster, and has it restored until told to stop. `None`: this machine is no Node, or may not
+/// be one, which is said.
+pub(super) fn prepare(config: &Config, stop: &CancellationToken) -> Option<Node> {
     let node = config.node.clone()?;
     let addresses: Vec<IpAddr> = node.dns.iter().copied().chain(inside(config, Some(&node))).collect();
     match link::prepare(&addresses) {
         Ok(()) => {
             // The proxy says at its start whether packets are passed on. What goes wrong here the runner says.
             let _ = fairlead_pods::forward();
+            tokio::spawn(link::keep(addresses, stop.clone()));
             Some(node)
         }
         Err(error) => {
@@ -167,7 +169,13 @@ fn settings(node: &Node, place: &Place) -> fairlead_pods::Settings {
         ..DnsSettings::default()
     };
     let usual = fairlead_pods::Settings::new(&node.name, place.data_dir.join(super::PODS));
-    fairlead_pods::Settings { dns, ca: Some(place.authority.clone()), pod_ranges: node.pod_ranges.clone(), ..usual }
+    fairlead_pods::Settings {
+        dns,
+        ca: Some(place.authority.clone()),
+        pod_ranges: node.pod_ranges.clone(),
+        users: node.pod_users,
+        ..usual
+    }
 }
 
 /// Answers for the cluster's names.

@@ -4,6 +4,7 @@
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use fairlead_api::{Look, kinds};
@@ -12,14 +13,37 @@ use fairlead_server::auth::{User, bootstrap_token};
 use fairlead_server::serve::files;
 use fairlead_server::{Server, join};
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use super::KUBECONFIG;
 
 /// Its name in the data directory.
 const FILE: &str = "join.token";
 
+/// Time between attempts to keep the token where it cannot be written.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// Keeps the token that is there, or makes one. Where neither works, on a full disk say, the server goes on without, and tries
+/// again until it works.
+pub(super) async fn keep_or_retry(server: &Server, data_dir: &Path, authorities: &str, stop: &CancellationToken) {
+    let Err(error) = keep(server, data_dir, authorities).await else { return };
+    tracing::warn!("no machine can join until the token for it can be written: {error:#}");
+    let server = server.clone();
+    let data_dir = data_dir.to_owned();
+    let authorities = authorities.to_owned();
+    let stop = stop.clone();
+    tokio::spawn(stop.run_until_cancelled_owned(async move {
+        loop {
+            tokio::time::sleep(RETRY).await;
+            if keep(&server, &data_dir, &authorities).await.is_ok() {
+                return tracing::info!("machines can join: the token for it is written");
+            }
+        }
+    }));
+}
+
 /// Keeps the token that is there, or makes one.
-pub(super) async fn keep(server: &Server, data_dir: &Path, authorities: &str) -> anyhow::Result<()> {
+async fn keep(server: &Server, data_dir: &Path, authorities: &str) -> anyhow::Result<()> {
     let user = User {
         name: "system:fairlead".to_owned(),
         groups: vec!["system:masters".to_owned(), "system:authenticated".to_owned()],

@@ -5,6 +5,7 @@ mod accounts;
 mod bad_input;
 mod crash;
 mod etcd_keys;
+mod full_disk;
 mod hangs;
 mod kubernetes;
 mod mirror;

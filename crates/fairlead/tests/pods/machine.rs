@@ -77,7 +77,8 @@ fn start(namespace: &Namespace, home: &TempDir, flags: &[String]) -> Child {
 impl Machine {
     /// Starts `fairlead` with these words on a machine.
     pub(crate) fn start(namespace: Namespace, words: &[&str]) -> Machine {
-        let home = tempfile::tempdir().unwrap();
+        // Pods do not see the /tmp of the machine.
+        let home = tempfile::tempdir_in("/opt").unwrap();
         // Pods run as somebody who may do nothing, and some of what is in here is for them.
         fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let flags: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();

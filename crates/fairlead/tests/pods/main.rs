@@ -3,6 +3,7 @@
 
 mod documents;
 mod machine;
+mod repair;
 mod rollout;
 mod several;
 mod story;

@@ -6,7 +6,7 @@ use super::*;
 fn check(spec: Value, container: Value, expected: Option<(&str, &str)>) {
     for granted in [false, true] {
         let pod = pod(&spec, &container, granted);
-        let said = refused(&pod);
+        let said = refused(&pod, UserRange::default());
         let expected = expected.filter(|(reason, _)| !granted || *reason != "HostPrivilegesNotGranted");
         match (&said, expected) {
             (None, None) => {}
@@ -57,7 +57,7 @@ fn privileges_need_a_grant() {
 }
 
 #[test]
-fn a_container_runs_as_nobody_unless_it_says_otherwise() {
+fn a_container_runs_as_the_user_of_its_pod_unless_it_says_otherwise() {
     let who = |spec: Value, container: Value| {
         let pod = pod(&spec, &container, true);
         who(&pod, &pod.at("spec").list("containers")[0].clone(), (65534, 65533)).map_err(|refused| refused.message)
@@ -75,4 +75,22 @@ fn a_container_runs_as_nobody_unless_it_says_otherwise() {
     );
     let root = json!({"securityContext": {"runAsUser": 0, "runAsNonRoot": true}});
     assert_eq!(who(root, json!({})), Err("container's runAsUser breaks non-root policy".to_owned()));
+}
+
+#[test]
+fn a_user_of_this_nodes_range_is_refused_without_a_grant() {
+    let users = "80000-80099".parse().expect("a range");
+    let check = |spec: Value, container: Value, granted: bool, fine: bool| {
+        let said = refused(&pod(&spec, &container, granted), users);
+        assert_eq!(said.is_none(), fine, "{spec} {container}: {said:?}");
+    };
+    for id in [80_000, 80_099] {
+        check(json!({"securityContext": {"runAsUser": id}}), json!({}), false, false);
+        check(json!({"securityContext": {"runAsGroup": id}}), json!({}), false, false);
+        check(json!({"securityContext": {"fsGroup": id}}), json!({}), false, false);
+        check(json!({"securityContext": {"supplementalGroups": [79_999, id]}}), json!({}), false, false);
+        check(json!({}), json!({"securityContext": {"runAsUser": id}}), false, false);
+        check(json!({}), json!({"securityContext": {"runAsGroup": id}}), true, true);
+    }
+    check(json!({"securityContext": {"runAsUser": 79_999, "fsGroup": 80_100}}), json!({}), false, true);
 }

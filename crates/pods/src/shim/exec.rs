@@ -4,11 +4,40 @@ use std::fs;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
-use fairlead_kernel::process::{self, Fork, Own};
+use fairlead_kernel::process::{self, Fork, Handle, Own};
+use fairlead_kernel::relay::{Events, Poller};
 
 use super::launch::{Exec, Process};
 use super::{Streams, init, program};
+
+const SIGKILL: i32 = 9;
+
+/// Waits for the end of a child, but not longer than a limit. Returns false if it still runs then.
+///
+/// A thread could not do this: no process makes threads whose children would be in another namespace of processes (clone(2), EINVAL).
+fn ends_within(child: i32, limit: Duration) -> bool {
+    let wait = || -> io::Result<bool> {
+        let handle = Handle::open(child).map_err(io::Error::other)?.into_fd();
+        let poller = Poller::new()?;
+        poller.watch_reads(handle.as_fd(), 0)?;
+        let mut events = Events::with_capacity(1);
+        let end = Instant::now() + limit;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            poller.wait(&mut events, Some(left))?;
+            if events.iter().next().is_some() {
+                return Ok(true);
+            }
+            if left.is_zero() {
+                return Ok(false);
+            }
+        }
+    };
+    // Without a way to wait, the command ends with this process, which the runner kills when it is late.
+    wait().unwrap_or(true)
+}
 
 /// Runs it, and returns the code it ended with.
 pub(super) fn run(file: &Path) -> Result<i32, String> {
@@ -33,6 +62,12 @@ pub(super) fn run(file: &Path) -> Result<i32, String> {
     match process::fork().map_err(|error| error.to_string())? {
         Fork::Parent(child) => {
             drop(streams);
+            if let Some(limit) = exec.limit {
+                if !ends_within(child, Duration::from_millis(limit)) {
+                    // It leads a session and so a process group of its own. Its children would live on if it alone were killed.
+                    let _ = process::signal(-child, SIGKILL);
+                }
+            }
             let status = process::wait(child).map_err(|error| error.to_string())?;
             Ok(super::launch::code(status))
         }

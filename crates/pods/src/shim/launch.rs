@@ -91,6 +91,9 @@ pub(crate) struct Log {
 pub(crate) struct Exec {
     pub(crate) program: Program,
     pub(crate) beside: Process,
+    /// Time until the command and all processes of its group are killed, in milliseconds.
+    #[serde(default)]
+    pub(crate) limit: Option<u64>,
     pub(crate) tty: bool,
     pub(crate) cgroups: Vec<PathBuf>,
 }

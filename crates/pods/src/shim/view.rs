@@ -12,6 +12,7 @@ use std::path::{Component, Path, PathBuf};
 use fairlead_kernel::{Error, mount};
 
 use super::launch::{Launch, Mount};
+use crate::volumes::PRIVATE;
 
 /// A folder with more entries than this is not copied.
 const MOST_ENTRIES: usize = 4096;
@@ -44,6 +45,10 @@ pub(super) fn make(launch: &Launch) -> Result<(), Error> {
     let mut made = Made::default();
     for (wanted, source) in launch.mounts.iter().zip(&sources) {
         let target = show(wanted, source, &mut made)?;
+        if let Some(target) = target.as_ref().filter(|_| !wanted.read_only && is_private(wanted)) {
+            // The Pod's own, and not the host's: what is mounted below is made in it.
+            made.places.insert(target.clone());
+        }
         if let Some(target) = target.filter(|_| launch.read_only && !wanted.read_only) {
             mount::set_read_only(&target, true, false)?;
         }
@@ -57,6 +62,10 @@ pub(super) fn make(launch: &Launch) -> Result<(), Error> {
         mount::processes(Path::new("/proc"))?;
     }
     Ok(())
+}
+
+fn is_private(wanted: &Mount) -> bool {
+    PRIVATE.iter().any(|private| wanted.target == Path::new(private))
 }
 
 fn open(wanted: &Mount) -> io::Result<File> {

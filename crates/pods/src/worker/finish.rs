@@ -30,6 +30,7 @@ impl Worker {
     }
 
     async fn unplug(&mut self) {
+        self.node.plugged.lock().await.remove(self.record.uid());
         if !self.record.addresses.is_empty() {
             let names = Names::of(&self.node.settings.data, self.record.uid());
             let done = tokio::task::spawn_blocking(move || network::unplug(&names)).await;
@@ -65,6 +66,9 @@ impl Worker {
         volumes::unmount(&self.node.folder(uid));
         if let Err(error) = fs::remove_dir_all(self.node.folder(uid)) {
             tracing::debug!(%error, "the state of a Pod was not removed");
+        }
+        if let Some(user) = self.record.user {
+            self.node.release_user(user);
         }
         tracing::info!(pod = self.pod.at("metadata").text("name"), "a Pod has gone");
     }

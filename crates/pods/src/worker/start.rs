@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{Happened, Task, Worker, container_of};
-use crate::network::{self, Names};
+use crate::network::{self, Names, Plugged};
 use crate::probes::{Kind, Probing};
 use crate::refuse::{self, Refused};
 use crate::shim::launch::End;
@@ -50,7 +50,7 @@ impl Worker {
             self.refresh();
             return self.tell_back_off();
         }
-        if !self.is_allowed() || !self.has_network().await || !self.has_volumes().await {
+        if !self.is_allowed() || !self.has_user() || !self.has_network().await || !self.has_volumes().await {
             return;
         }
         for place in std::mem::take(&mut self.order.start) {
@@ -65,7 +65,7 @@ impl Worker {
 
     /// Whether the Pod may run here at all; if not, it says so and waits to become another.
     fn is_allowed(&mut self) -> bool {
-        let refused = refuse::refused(&self.pod);
+        let refused = refuse::refused(&self.pod, self.node.settings.users);
         if let Some(refused) = &refused {
             self.hold(refused);
             if self.refused.as_ref() != Some(refused) {
@@ -97,6 +97,23 @@ impl Worker {
         self.blocked = Some(Instant::now() + wait);
     }
 
+    /// Gives the Pod a user of its own. One that an earlier version has started keeps the user it has.
+    fn has_user(&mut self) -> bool {
+        if self.record.user.is_some() || self.record.units.iter().any(|unit| unit.runs > 0) {
+            return true;
+        }
+        self.record.user = self.node.take_user(self.record.uid());
+        if self.record.user.is_none() {
+            let message =
+                "Failed to create pod sandbox: all users of this Node's range for Pods (--pod-users) are in use";
+            self.block("FailedCreatePodSandBox", message.to_owned(), RETRY);
+            return false;
+        }
+        // Before a file of the Pod can belong to it.
+        let _ = self.record.write(&self.node.folder(self.record.uid()));
+        true
+    }
+
     async fn has_network(&mut self) -> bool {
         let own = !self.pod.at("spec").flag("hostNetwork");
         if !self.network && own {
@@ -112,6 +129,7 @@ impl Worker {
                 self.block("FailedCreatePodSandBox", format!("Failed to create pod sandbox: {why}"), RETRY);
                 return false;
             }
+            self.register_network().await;
         }
         if let Err(why) = surroundings::write_files(&self.node, &self.pod, &self.addresses()) {
             self.block("FailedCreatePodSandBox", format!("Failed to create pod sandbox: {why}"), RETRY);
@@ -120,6 +138,27 @@ impl Worker {
         self.network = true;
         self.node.metrics.pod_started();
         true
+    }
+
+    /// Gives the Pod its addresses and routes again if they were removed inside it, of which the Node has no notice.
+    fn mend_inside(&self) {
+        let uid = self.record.uid().to_owned();
+        let node = self.node.clone();
+        tokio::spawn(async move {
+            let mtu = node.settings.mtu;
+            let plugged = node.plugged.clone().lock_owned().await;
+            let mend = move || plugged.get(&uid).map(|plugged| network::mend(&plugged.names, &plugged.addresses, mtu));
+            if let Ok(Some(Err(error))) = tokio::task::spawn_blocking(mend).await {
+                tracing::debug!(%error, "the network of a Pod cannot be mended");
+            }
+        });
+    }
+
+    /// Has the network of the Pod mended from now on.
+    pub(super) async fn register_network(&self) {
+        let names = Names::of(&self.node.settings.data, self.record.uid());
+        let plugged = Plugged { names, addresses: self.record.addresses.clone() };
+        self.node.plugged.lock().await.insert(self.record.uid().to_owned(), plugged);
     }
 
     async fn take_addresses(&mut self) -> bool {
@@ -168,6 +207,7 @@ impl Worker {
             return;
         };
         self.refreshed = Instant::now();
+        self.mend_inside();
         let (node, pod, addresses) = (self.node.clone(), self.pod.clone(), self.addresses());
         tokio::spawn(async move { volumes::refresh(&node, &pod, &volumes, &addresses).await });
     }
@@ -188,6 +228,7 @@ impl Worker {
             container: &container,
             addresses: &addresses,
             volumes: &volumes,
+            user: self.record.user,
             run: number,
             cgroups: &cgroups,
         };
@@ -278,6 +319,9 @@ impl Worker {
     }
 
     fn probe(&mut self, place: usize, kind: Kind) {
+        if kind != Kind::Readiness && self.leaving.is_some() {
+            return;
+        }
         let unit = &self.record.units[place];
         let (number, stop) = (unit.runs.saturating_sub(1), self.stop_of(place));
         let since = match unit.state {
@@ -311,7 +355,8 @@ impl Worker {
                 () = told => {}
             }
         });
-        self.tasks.entry(place).or_default().push(Task(task));
+        let tasks = if kind == Kind::Readiness { &mut self.tasks } else { &mut self.restarting_probes };
+        tasks.entry(place).or_default().push(Task(task));
     }
 
     fn post_start(&mut self, place: usize, container: &serde_json::Value) {

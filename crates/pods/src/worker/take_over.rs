@@ -29,6 +29,7 @@ impl Worker {
             let own = !self.record.addresses.is_empty() && file.exists();
             if own {
                 self.mend().await;
+                self.register_network().await;
             }
             self.network = own || self.pod.at("spec").flag("hostNetwork");
         } else {

@@ -277,3 +277,47 @@ fn limits_nobody_enforces_are_told_of_and_privileges_are_had_by_grant() {
         }
     });
 }
+
+#[test]
+fn a_probe_that_takes_too_long_leaves_no_process_behind() {
+    in_house("a_probe_that_takes_too_long_leaves_no_process_behind", |house| async move {
+        // A number that no other process sleeps for.
+        let mark = format!("sleep {}", 100_000 + std::process::id());
+        let exec = json!({"exec": {"command": ["sh", "-c", format!("{mark} & {mark}")]}, "timeoutSeconds": 1, "periodSeconds": 4});
+        house.pod("slow", &["sleep", "100"], json!({"container": {"readinessProbe": exec}})).await;
+        let message = house.event("slow", "Unhealthy").await;
+        assert!(message.contains("timed out after 1s"), "{message}");
+        let running = || {
+            let output = std::process::Command::new("pgrep").args(["-fxc", &mark]).output().unwrap();
+            String::from_utf8_lossy(&output.stdout).trim().to_owned()
+        };
+        let end = std::time::Instant::now() + Duration::from_secs(30);
+        while running() != "0" {
+            assert!(std::time::Instant::now() < end, "{} processes of a probe are left", running());
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    });
+}
+
+#[test]
+fn a_pod_that_ends_is_not_killed_by_its_liveness_probe() {
+    in_house("a_pod_that_ends_is_not_killed_by_its_liveness_probe", |house| async move {
+        let command = |script: &str| json!({"exec": {"command": ["sh", "-c", script]}});
+        let mut liveness = command("test ! -e /tmp/ending");
+        liveness.set("periodSeconds", 1);
+        liveness.set("failureThreshold", 1);
+        liveness.set("terminationGracePeriodSeconds", 1);
+        let hook = command("touch /tmp/ending; sleep 4; touch /tmp/ended");
+        let script = "trap 'test -e /tmp/ended && exit 7; exit 8' TERM; while :; do sleep 0.1; done";
+        let more = json!({
+            "container": {"livenessProbe": liveness, "lifecycle": {"preStop": hook}},
+            "metadata": {"finalizers": [crate::house::KEPT]},
+            "spec": {"restartPolicy": "Never"},
+        });
+        house.pod("ends", &["sh", "-c", script], more).await;
+        house.ready("ends").await;
+        house.delete("ends", 20).await;
+        let end = house.end_of("ends").await;
+        assert_eq!(end.int("exitCode"), 7, "it was stopped before its hook had ended: {end}");
+    });
+}

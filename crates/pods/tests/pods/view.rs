@@ -9,17 +9,140 @@ use serde_json::json;
 use crate::house::in_house;
 
 #[test]
-fn a_program_is_nobody_in_a_world_of_its_own() {
-    in_house("a_program_is_nobody_in_a_world_of_its_own", |house| async move {
+fn a_program_has_no_rights_in_a_world_of_its_own() {
+    in_house("a_program_has_no_rights_in_a_world_of_its_own", |house| async move {
         let script = "id -u; id -G; grep -E '^(CapEff|CapBnd|NoNewPrivs)' /proc/self/status | cut -f2; hostname; \
                       ls -d /proc/[0-9]* | wc -l; pwd; touch /etc/fairlead-x 2>/dev/null || echo no; echo end; sleep 100";
         house.pod("who", &["sh", "-c", script], json!({})).await;
         let pod = house.ready("who").await;
         let said = house.says(&pod, "c", "end").await;
         let lines: Vec<&str> = said.lines().collect();
-        assert_eq!(&lines[..6], ["65534", "65534", "0000000000000000", "0000000000000000", "1", "who"]);
+        let user = user(&house, &pod).to_string();
+        assert_eq!(&lines[..6], [&*user, &user, "0000000000000000", "0000000000000000", "1", "who"]);
         assert!(lines[6].trim().parse::<u32>().unwrap() <= 5, "it sees processes of others: {said}");
         assert_eq!(&lines[7..], ["/", "no", "end"]);
+    });
+}
+
+/// The user of a Pod, as its record on disk has it.
+fn user(house: &crate::house::House, pod: &serde_json::Value) -> u64 {
+    let file = house.data().join("state").join(pod.at("metadata").text("uid")).join("pod.json");
+    let record: serde_json::Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    record["user"].as_u64().unwrap()
+}
+
+#[test]
+fn pods_share_neither_their_user_nor_temporary_files() {
+    in_house("pods_share_neither_their_user_nor_temporary_files", |house| async move {
+        house.make(&kinds::NAMESPACE, json!({"metadata": {"name": "others"}})).await;
+        let places = ["/tmp", "/var/tmp", "/dev/shm"];
+        let name = format!("fairlead-test-{}", std::process::id());
+        let write = places.map(|place| format!("(umask 077; echo secret > {place}/{name})")).join("; ");
+        let script = format!("{write}; id -u; echo end; sleep 100");
+        house.pod("mine", &["sh", "-c", &script], json!({})).await;
+        let mine = house.ready("mine").await;
+        house.says(&mine, "c", "end").await;
+        let read = places.map(|place| format!("cat {place}/{name}; ls -A {place} | wc -l")).join("; ");
+        let script = format!("{read}; id -u; echo end; sleep 100");
+        let more = json!({"metadata": {"namespace": "others"}});
+        let theirs = house.pod("theirs", &["sh", "-c", &script], more).await;
+        let said = house.says(&theirs, "c", "end").await;
+        assert!(!said.contains("secret"), "{said}");
+        assert_eq!(said.lines().filter(|line| *line == "0").count(), 3, "{said}");
+        for place in places {
+            assert!(!std::path::Path::new(place).join(&name).exists(), "it is in the host's {place}");
+        }
+        let users = [user(&house, &mine), user(&house, &theirs)];
+        assert_ne!(users[0], users[1]);
+        assert!(said.contains(&users[1].to_string()), "{said}");
+        assert!(users.iter().all(|user| (1_900_000_000..=1_900_065_535).contains(user)), "{users:?}");
+        // The next runner gives none of them to another Pod.
+        house.stop_runner().await;
+        house.start_runner();
+        let third = house.pod("third", &["sh", "-c", "id -u; echo end; sleep 100"], json!({})).await;
+        house.says(&third, "c", "end").await;
+        assert!(!users.contains(&user(&house, &third)));
+        assert_eq!([user(&house, &mine), user(&house, &theirs)], users);
+    });
+}
+
+#[test]
+fn a_pod_keeps_its_user_and_the_containers_of_a_pod_share_temporary_files() {
+    in_house("a_pod_keeps_its_user_and_the_containers_of_a_pod_share_temporary_files", |house| async move {
+        let first = "id -u; id -g; if test -e /tmp/again; then echo again; echo end; sleep 100; fi; \
+                     echo shared > /dev/shm/x; touch /tmp/again; while ! test -e /tmp/seen; do sleep 0.1; done; exit 1";
+        let second = "while ! test -e /dev/shm/x; do sleep 0.1; done; cat /dev/shm/x; id -u; touch /tmp/seen; echo end; sleep 100";
+        let container =
+            |name: &str, script: &str| json!({"name": name, "image": "host", "command": ["sh", "-c", script]});
+        house.pod_of("both", &[container("a", first), container("b", second)], json!({})).await;
+        let pod = house
+            .until("both", |pod| {
+                pod.at("status").list("containerStatuses").iter().any(|one| one.int("restartCount") == 1)
+            })
+            .await;
+        let user = user(&house, &pod).to_string();
+        let end = std::time::Instant::now() + Duration::from_secs(30);
+        while !house.said(&pod, "a", 1).contains("end") {
+            assert!(std::time::Instant::now() < end, "{}", house.said(&pod, "a", 1));
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(house.said(&pod, "a", 1), format!("{user}\n{user}\nagain\nend\n"));
+        assert_eq!(house.says(&pod, "b", "end").await, format!("shared\n{user}\nend\n"));
+    });
+}
+
+#[test]
+fn temporary_files_are_bounded_and_volumes_belong_to_the_group_of_the_pod() {
+    in_house("temporary_files_are_bounded_and_volumes_belong_to_the_group_of_the_pod", |house| async move {
+        let meta = |name: &str| json!({"name": name, "namespace": "default"});
+        house.make(&kinds::SECRET, json!({"metadata": meta("s"), "stringData": {"key": "secret"}})).await;
+        house.make(&kinds::SERVICE_ACCOUNT, json!({"metadata": meta("default")})).await;
+        let volumes = json!([
+            {"name": "secret", "secret": {"secretName": "s", "defaultMode": 0o440}},
+            {"name": "empty", "emptyDir": {}},
+            {"name": "other", "emptyDir": {}},
+        ]);
+        let mounts = json!([
+            {"name": "secret", "mountPath": "/tmp/secret"},
+            {"name": "empty", "mountPath": "/fairlead-empty"},
+            {"name": "other", "mountPath": "/var/tmp"},
+        ]);
+        let account = "/var/run/secrets/kubernetes.io/serviceaccount";
+        let script = format!(
+            "cat /tmp/secret/key; echo; cut -c1-3 {account}/token; echo x > /fairlead-empty/x; stat -c '%g' /fairlead-empty/x; \
+             id -G; echo x > /var/tmp/x && echo mounted; echo x > /tmp/x && echo beside; \
+             for at in /tmp /dev/shm; do head -c 200m /dev/zero > $at/large 2>/dev/null || echo full; rm $at/large; done; \
+             echo end; sleep 100"
+        );
+        let more = json!({
+            "container": {"volumeMounts": mounts},
+            "spec": {"volumes": volumes, "securityContext": {"fsGroup": 70_000}},
+        });
+        house.pod("files", &["sh", "-c", &script], more).await;
+        let pod = house.ready("files").await;
+        let said = house.says(&pod, "c", "end").await;
+        let user = user(&house, &pod);
+        assert_eq!(said, format!("secret\neyJ\n70000\n{user} 70000\nmounted\nbeside\nfull\nfull\nend\n"));
+        // A user that the Pod names wins.
+        let context = json!({"container": {"securityContext": {"runAsUser": 70_001, "runAsGroup": 70_002}}});
+        house.pod("named", &["sh", "-c", "id -u; id -g; touch /tmp/x; echo end; sleep 100"], context).await;
+        let pod = house.ready("named").await;
+        assert_eq!(house.says(&pod, "c", "end").await, "70001\n70002\nend\n");
+        // One that another Pod may have is no user to name.
+        house.pod_without_right("thief", u32::try_from(user).unwrap()).await;
+        let event = house.event("thief", "HostPrivilegesNotGranted").await;
+        assert!(event.contains("runAsUser"), "{event}");
+        let mounted = || std::fs::read_to_string("/proc/mounts").unwrap().contains("volumes/.tmp");
+        assert!(mounted());
+        for name in ["files", "named"] {
+            house.delete(name, 0).await;
+            house.until_gone(name).await;
+        }
+        let end = std::time::Instant::now() + Duration::from_secs(20);
+        while mounted() {
+            assert!(std::time::Instant::now() < end, "temporary files of a Pod that has gone are still mounted");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     });
 }
 

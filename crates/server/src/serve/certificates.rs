@@ -10,7 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateSigningRequestParams, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyPair, KeyUsagePurpose, SanType,
+    Issuer, KeyPair, KeyUsagePurpose, PublicKeyData, SanType,
 };
 use rustls_pki_types::CertificateDer;
 use thiserror::Error;
@@ -144,7 +144,11 @@ pub fn authority(dir: &Path, now: Timestamp) -> Result<Authority, Error> {
             let source = io::Error::new(io::ErrorKind::NotFound, "missing, while ca.crt is there");
             return Err(Error::File { path: dir.join("ca.key"), source });
         }
-        None => write(dir, "ca", make_authority(now).map_err(failed("making the authority"))?)?,
+        None => {
+            let pair = make_authority(now).map_err(failed("making the authority"))?;
+            write(dir, "ca", &pair)?;
+            pair
+        }
     };
     let what = || failed(&dir.join("ca.key").display().to_string());
     let key = KeyPair::from_pem(&pair.key).map_err(what())?;
@@ -157,13 +161,16 @@ pub fn authority(dir: &Path, now: Timestamp) -> Result<Authority, Error> {
 }
 
 /// A certificate in a directory; made if it is missing, says something else, was signed by another authority, or has lived
-/// two thirds of its time.
+/// two thirds of its time. Where it cannot be written, on a full disk say, it is used for the life of the process.
 pub fn ensure(dir: &Path, file: &str, subject: &Subject, authority: &Authority, now: Timestamp) -> Result<Pair, Error> {
-    if let Some(pair) = read(dir, file)?.filter(|pair| still_good(&pair.certificate, subject, authority, now)) {
+    if let Some(pair) = read(dir, file)?.filter(|pair| still_good(pair, subject, authority, now)) {
         return Ok(pair);
     }
     let pair = make(subject, authority, now).map_err(failed(&format!("making {file}.crt")))?;
-    write(dir, file, pair)
+    if let Err(error) = write(dir, file, &pair) {
+        tracing::warn!("a new certificate is used that is not kept, and the next start makes another: {error}");
+    }
+    Ok(pair)
 }
 
 /// The key that signs ServiceAccount tokens, as PEM; made if it is missing.
@@ -193,13 +200,12 @@ fn read(dir: &Path, file: &str) -> Result<Option<Pair>, Error> {
     Ok(half("crt")?.zip(half("key")?).map(|(certificate, key)| Pair { certificate, key }))
 }
 
-/// The key goes first: a certificate without its key is made again, a key without its certificate too.
-fn write(dir: &Path, file: &str, pair: Pair) -> Result<Pair, Error> {
-    for (ending, text) in [("key", &pair.key), ("crt", &pair.certificate)] {
-        let path = dir.join(format!("{file}.{ending}"));
-        files::write_secret(&path, text.as_bytes()).map_err(|source| Error::File { path, source })?;
-    }
-    Ok(pair)
+/// Writes both halves or none. After a crash in between, the certificate is not that of the key, and is made again.
+fn write(dir: &Path, file: &str, pair: &Pair) -> Result<(), Error> {
+    let key = dir.join(format!("{file}.key"));
+    let certificate = dir.join(format!("{file}.crt"));
+    let both = [(&*key, pair.key.as_bytes()), (&*certificate, pair.certificate.as_bytes())];
+    files::write_secrets(&both).map_err(|source| Error::File { path: key.clone(), source })
 }
 
 fn make_authority(now: Timestamp) -> Result<Pair, rcgen::Error> {
@@ -284,10 +290,14 @@ pub fn is_fresh(pem: &str, now: Timestamp) -> bool {
     now.as_second() >= begin && now.as_second() < begin + (end - begin) / 3 * 2
 }
 
-fn still_good(pem: &str, subject: &Subject, authority: &Authority, now: Timestamp) -> bool {
-    let Ok(certificates) = tls::certificates(pem) else { return false };
+fn still_good(pair: &Pair, subject: &Subject, authority: &Authority, now: Timestamp) -> bool {
+    let Ok(certificates) = tls::certificates(&pair.certificate) else { return false };
     let Some(Ok((_, found))) = certificates.first().map(|der| X509Certificate::from_der(der)) else { return false };
-    is_fresh(pem, now) && says(&found, subject) && signed_by(&found, authority)
+    let key = KeyPair::from_pem(&pair.key);
+    is_fresh(&pair.certificate, now)
+        && says(&found, subject)
+        && signed_by(&found, authority)
+        && key.is_ok_and(|key| key.subject_public_key_info() == found.public_key().raw)
 }
 
 fn says(certificate: &X509Certificate<'_>, subject: &Subject) -> bool {

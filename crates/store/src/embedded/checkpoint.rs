@@ -7,8 +7,8 @@ use redb::Database;
 
 use super::disk::Failure;
 use super::history::{History, Portion};
-use super::log::{self, Append};
-use crate::{Error, Event, Revision};
+use super::log::{self, Append, JournalNeed};
+use crate::{Event, Revision};
 
 /// The thread that writes the database.
 #[derive(Debug)]
@@ -21,29 +21,31 @@ pub(super) struct Checkpoints {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Events to write, and the revision after them.
+/// Events to write.
 #[derive(Debug)]
-struct Batch {
-    events: Vec<Event>,
-    revision: Revision,
+pub(super) struct Batch {
+    pub(super) events: Vec<Event>,
+    /// The revision after the events.
+    pub(super) revision: Revision,
+    /// Requirement on the journal once the batch is written.
+    pub(super) journal: JournalNeed,
 }
 
 impl Checkpoints {
     /// Starts the thread.
-    pub(super) fn start(db: Database, history: History) -> Result<Checkpoints, Error> {
+    pub(super) fn start(db: Database, history: History) -> Result<Checkpoints, Failure> {
         let (batches, queue) = mpsc::channel();
         let (done, results) = mpsc::channel();
         let thread = std::thread::Builder::new().name("checkpoint".into());
-        let thread = thread.spawn(move || run(&db, history, &queue, &done));
-        let thread = thread.map_err(|error| Error::Unusable(format!("no thread for the store: {error}")))?;
+        let thread = thread.spawn(move || run(&db, history, &queue, &done))?;
         Ok(Checkpoints { batches: Some(batches), results, under_way: false, thread: Some(thread) })
     }
 
     /// Begins to write a batch, once the one before it is written.
-    pub(super) fn begin(&mut self, events: Vec<Event>, revision: Revision) -> Result<(), Failure> {
+    pub(super) fn begin(&mut self, batch: Batch) -> Result<(), Failure> {
         self.finish()?;
         let batches = self.batches.as_ref().ok_or_else(gone)?;
-        batches.send(Batch { events, revision }).map_err(|_| gone())?;
+        batches.send(batch).map_err(|_| gone())?;
         self.under_way = true;
         Ok(())
     }
@@ -89,7 +91,9 @@ fn run(db: &Database, mut history: History, queue: &mpsc::Receiver<Batch>, done:
 fn write(db: &Database, history: &mut History, batch: &Batch) -> Result<(), redb::Error> {
     batch.events.iter().for_each(|event| history.add(event));
     let Portion { records, history } = history.portion();
-    log::append(db, &Append { events: &batch.events, revision: batch.revision, forgotten: &records, history })
+    let Batch { events, revision, journal } = batch;
+    let append = Append { events, revision: *revision, forgotten: &records, history, journal: *journal };
+    log::append(db, &append)
 }
 
 fn gone() -> Failure {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 
-use super::disk::{Disk, Failure, Place};
+use super::disk::{Disk, Failure, Opened, Place};
 use crate::state::{Plan, State};
 use crate::{Error, Outcome, Txn, Write};
 
@@ -14,7 +14,7 @@ use crate::{Error, Outcome, Txn, Write};
 const BATCH_TXNS: usize = 512;
 /// Bytes in one sync, for the same reason.
 const BATCH_BYTES: usize = 8 << 20;
-/// How long a transaction may wait to be refused while the disk is full.
+/// How long a transaction may wait to be refused while the disk takes no writes.
 const BREATH: Duration = Duration::from_millis(20);
 
 /// A transaction and who waits for it.
@@ -68,7 +68,7 @@ impl Committer {
         self.close();
     }
 
-    /// The next transaction. Where the disk was full, it is looked after while there is none.
+    /// Returns the next transaction. Until there is one, tries to open files again that could not be written.
     fn next(&mut self, queue: &mut mpsc::Receiver<Job>) -> Option<Job> {
         while let Some(at) = self.retry {
             if Instant::now() >= at {
@@ -100,16 +100,17 @@ impl Committer {
         Ok(plan.outcomes)
     }
 
-    fn give_up(&mut self, failure: &Failure) -> Error {
-        self.retry = failure.full.then(|| Instant::now() + self.place.retry);
-        let until = if failure.full { "there is room" } else { "the program is started again" };
+    /// Refuses writes from now on; returns the error for them.
+    pub(super) fn give_up(&mut self, failure: &Failure) -> Error {
+        self.retry = failure.temporary.then(|| Instant::now() + self.place.retry);
+        let until = if failure.temporary { "the cause has gone" } else { "the program is started again" };
         tracing::error!(error = %failure, "the store cannot be written; it takes no more writes until {until}");
         let error = Error::Unavailable(format!("writing to disk failed: {failure}"));
         self.trouble.set(Some(error.clone()));
         error
     }
 
-    /// Opens the files again, if there is room by now.
+    /// Opens the files again, if the cause has gone by now.
     fn mend(&mut self) {
         match self.reopen() {
             Ok(true) => {
@@ -141,11 +142,11 @@ impl Committer {
         }
         // A database is open once.
         self.disk = None;
-        let (disk, found) = Disk::open(&mut self.place).map_err(|error| error.to_string())?;
-        if found.revision() != self.state.revision() {
+        let Opened { state, disk } = Disk::open(&mut self.place).map_err(|error| error.to_string())?;
+        if state.revision() != self.state.revision() {
             return Ok(false);
         }
-        self.disk = Some(disk);
+        self.disk = Some(disk.map_err(|failure| failure.to_string())?);
         Ok(true)
     }
 

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use redb::Database;
 
-use super::checkpoint::Checkpoints;
+use super::checkpoint::{Batch, Checkpoints};
 use super::journal::{Journal, Medium};
-use super::{log, rebuild, recovery};
+use super::log::{self, JournalNeed};
+use super::{rebuild, recovery};
 use crate::state::State;
 use crate::{Error, Event, Revision};
 
@@ -42,38 +43,57 @@ pub(super) struct Disk {
     pending: Vec<Event>,
 }
 
-/// Why something was not written.
+/// What opening the files yields: the objects in any case, which can be read even if the disk takes no writes.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) state: State,
+    pub(super) disk: Result<Disk, Failure>,
+}
+
+/// The reason why something was not written.
 #[derive(Debug)]
 pub(super) struct Failure {
     why: String,
-    /// For want of room, which there may be again.
-    pub(super) full: bool,
+    /// True if the cause can go away by itself, as a full disk does. The files are then opened again.
+    pub(super) temporary: bool,
 }
 
 impl Disk {
-    /// Opens the files, takes over into the database what only the journal has, and reads it.
-    pub(super) fn open(place: &mut Place) -> Result<(Disk, State), Error> {
+    /// Opens the files, reads the database and what only the journal has, and takes the latter over into the database.
+    pub(super) fn open(place: &mut Place) -> Result<Opened, Error> {
         let (db, media) = (place.open)()?;
         let name = &place.name;
-        let store = recovery::recover(&db, &media, name)?;
-        let (state, history) = rebuild(&log::look(&db, name)?, name)?;
-        let journal = Journal::new(media, store, place.capacity);
-        let journal = journal.map_err(|error| Error::Unusable(format!("the journal of {name}: {error}")))?;
-        let checkpoints = Checkpoints::start(db, history)?;
-        Ok((Disk { journal, checkpoints, pending: Vec::new() }, state))
+        let files = recovery::read(&media, name)?;
+        let source = log::look(&db, name)?;
+        let unseen = recovery::check(&source, &files, name)?;
+        let (state, history) = rebuild(&source, &unseen.frames, name)?;
+        drop(source);
+        let disk = recovery::take_over(&db, &media, &files, &unseen, place).and_then(|store| {
+            let journal = Journal::new(media, store, place.capacity)?;
+            Ok(Disk { journal, checkpoints: Checkpoints::start(db, history)?, pending: Vec::new() })
+        });
+        match disk {
+            Err(failure) if !failure.temporary => Err(Error::Unusable(format!("{name} cannot be written: {failure}"))),
+            disk => Ok(Opened { state, disk }),
+        }
     }
 
     /// Makes events durable that follow a revision.
     pub(super) fn record(&mut self, events: &[Event], after: Revision) -> Result<(), Failure> {
         self.checkpoints.look()?;
-        if !self.journal.prepare(events) {
-            // The other file is free when the database has what was in it. Writers wait for that if they are faster.
-            self.checkpoints.begin(std::mem::take(&mut self.pending), after)?;
-            self.journal.turn();
+        if self.journal.prepare(events) {
+            self.journal.append()?;
+            self.pending.extend_from_slice(events);
+            return Ok(());
         }
+        // The other file is free when the database has what was in it. Writers wait for that if they are faster.
+        self.checkpoints.finish()?;
+        self.journal.turn();
         self.journal.append()?;
-        self.pending.extend_from_slice(events);
-        Ok(())
+        // Only now, for with the database's next transaction the other file must have this frame.
+        let full = std::mem::replace(&mut self.pending, events.to_vec());
+        let floor = events.last().map_or(after, |event| event.revision);
+        self.checkpoints.begin(Batch { events: full, revision: after, journal: JournalNeed::Until(floor) })
     }
 
     /// Makes sure that events which were not recorded are not found when the files are opened again.
@@ -83,16 +103,14 @@ impl Disk {
 
     /// Leaves nothing to be recovered. If it fails, the journal still has everything.
     pub(super) fn close(mut self, revision: Revision) -> Result<(), Failure> {
-        if !self.pending.is_empty() {
-            self.checkpoints.begin(self.pending, revision)?;
-        }
+        self.checkpoints.begin(Batch { events: self.pending, revision, journal: JournalNeed::Closed })?;
         self.checkpoints.finish()
     }
 }
 
 impl Failure {
     pub(super) fn of(why: &str) -> Failure {
-        Failure { why: why.to_owned(), full: false }
+        Failure { why: why.to_owned(), temporary: false }
     }
 }
 
@@ -104,17 +122,29 @@ impl fmt::Display for Failure {
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Failure {
-        Failure { why: error.to_string(), full: is_full(&error) }
+        Failure { why: error.to_string(), temporary: is_temporary(&error) }
     }
 }
 
 impl From<redb::Error> for Failure {
     fn from(error: redb::Error) -> Failure {
-        let full = matches!(&error, redb::Error::Io(error) if is_full(error));
-        Failure { why: error.to_string(), full }
+        let temporary = matches!(&error, redb::Error::Io(error) if is_temporary(error));
+        Failure { why: error.to_string(), temporary }
     }
 }
 
-fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+/// Returns true for want of room, memory or descriptors, and for calls to be made again. Other errors (EIO) say nothing about
+/// what is on disk: after a failed fsync the kernel may drop pages it reports as written
+/// (<https://wiki.postgresql.org/wiki/Fsync_Errors>), so that only a new start may trust the files.
+fn is_temporary(error: &io::Error) -> bool {
+    let kind = matches!(
+        error.kind(),
+        ErrorKind::StorageFull
+            | ErrorKind::QuotaExceeded
+            | ErrorKind::OutOfMemory
+            | ErrorKind::WouldBlock
+            | ErrorKind::Interrupted
+    );
+    // ENFILE and EMFILE have no kind (asm-generic/errno-base.h).
+    kind || matches!(error.raw_os_error(), Some(23 | 24))
 }

@@ -9,14 +9,14 @@ use redb::backends::FileBackend;
 use redb::{Database, DatabaseError};
 
 use super::journal::Medium;
-use super::log;
+use super::{log, recovery};
 use crate::Error;
 
 /// The name of the database in the data directory.
 pub(super) const NAME: &str = "store.redb";
 
 /// The names of the journal's files.
-const JOURNAL: [&str; 2] = ["store.journal-0", "store.journal-1"];
+pub(super) const JOURNAL: [&str; 2] = ["store.journal-0", "store.journal-1"];
 
 /// What the name of a file ends with that is not yet whole.
 const PARTIAL: &str = ".partial";
@@ -53,16 +53,45 @@ pub(super) fn place(path: &Path, fill: impl FnOnce(&Database) -> Result<(), redb
     result
 }
 
+/// A copy of a database, removed when dropped.
+#[derive(Debug)]
+pub(super) struct PartialCopy(PathBuf);
+
+impl PartialCopy {
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for PartialCopy {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Copies a database beside the place where a store will be, under the name of a file that is not yet whole.
+pub(super) fn copy_partial(from: &Path, path: &Path) -> Result<PartialCopy, Error> {
+    let copy = PartialCopy(partial_name(path));
+    let mut target = open_file(copy.path())?;
+    let copied = File::open(from).and_then(|mut source| std::io::copy(&mut source, &mut target));
+    copied.map_err(|error| failed(copy.path(), &error))?;
+    Ok(copy)
+}
+
 /// Makes a directory only its owner can look into.
 pub(super) fn create_dir(path: &Path) -> Result<(), Error> {
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
     made.map_err(|error| Error::Unusable(format!("{} cannot be made: {error}", path.display())))
 }
 
-/// Opens the files of the journal, or makes them, empty. Whoever has the database open may use them.
-pub(super) fn open_journal(data_dir: &Path) -> Result<[Medium; 2], Error> {
+/// Opens the files of the journal, or makes them, empty, unless they must be there. The database is open, which locks them too.
+pub(super) fn open_journal(data_dir: &Path, required: bool) -> Result<[Medium; 2], Error> {
     let open = |name: &str| -> Result<Medium, Error> {
         let path = data_dir.join(name);
+        if required && !path.exists() {
+            let (path, database) = (path.display().to_string(), data_dir.join(NAME).display().to_string());
+            return Err(recovery::lost(&path, "is missing", &database));
+        }
         let medium = FileBackend::new(open_file(&path)?);
         Ok(Box::new(medium.map_err(|error| log::unreadable(&path.display().to_string(), &error.into()))?))
     };

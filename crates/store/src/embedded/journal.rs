@@ -2,9 +2,12 @@
 //! into the database, after which it may be written over.
 //!
 //! ```text
-//! file 0: [frame][frame][frame][ older, in the database already ... ]
-//! file 1: [frame][frame] ... full: the database takes over its records in the background
+//! file 0: [mark][frame][frame][frame][ older, in the database already ... ]
+//! file 1: [mark][frame][frame] ... full: the database takes over its records in the background
 //! ```
+//!
+//! The mark and the length of both files are on disk before the database says that the store is open, so that a file which is
+//! missing, cut or an older copy is found at the next start.
 
 pub(super) mod frame;
 #[cfg(test)]
@@ -54,18 +57,19 @@ impl Journal {
     pub(super) fn new(media: [Medium; 2], store: u64, capacity: usize) -> io::Result<Journal> {
         let [first, second] = media;
         let files = [File::new(first)?, File::new(second)?];
-        Ok(Journal { files, active: 0, at: 0, capacity, store, buffer: Vec::new() })
+        Ok(Journal { files, active: 0, at: frame::START, capacity, store, buffer: Vec::new() })
     }
 
     /// Lays out the next frame; returns whether it fits into the file that is being filled. An empty file takes any.
     pub(super) fn prepare(&mut self, events: &[Event]) -> bool {
         frame::write(&mut self.buffer, self.store, events);
-        self.at == 0 || self.at + self.buffer.len() + frame::HEAD <= self.capacity
+        self.at == frame::START || self.at + self.buffer.len() + frame::HEAD <= self.capacity
     }
 
     /// Goes on with the other file. Everything in it must be in the database.
     pub(super) fn turn(&mut self) {
-        (self.active, self.at) = (1 - self.active, 0);
+        self.active = 1 - self.active;
+        self.at = frame::START;
     }
 
     /// Writes the frame that was prepared; it is on disk when this returns.
@@ -107,10 +111,24 @@ impl File {
         if end <= self.len {
             return Ok(end);
         }
-        self.len = end.next_multiple_of(growth);
-        self.medium.set_len(self.len as u64)?;
-        Ok(self.len)
+        let len = end.next_multiple_of(growth);
+        self.medium.set_len(len as u64)?;
+        self.len = len;
+        Ok(len)
     }
+}
+
+/// Writes the mark of a new generation into a file and makes the file at least `bytes` long; both are on disk when this returns.
+/// Nothing in the file may be needed any more.
+pub(super) fn begin(medium: &dyn StorageBackend, store: u64, generation: u64, bytes: usize) -> io::Result<()> {
+    let len = usize::try_from(medium.len()?).map_err(io::Error::other)?;
+    if len < bytes {
+        medium.set_len(bytes as u64)?;
+        // Written and not only counted: a full disk is noticed now, and syncs of frames have no blocks to allocate.
+        medium.write(len as u64, &vec![0; bytes - len])?;
+    }
+    medium.write(0, &frame::mark(store, generation))?;
+    medium.sync_data()
 }
 
 /// All of a journal file.

@@ -6,6 +6,9 @@
 //! | `meta` | `store`              | which store it is: the journal's frames bear the same number     |
 //! | `meta` | `revision`           | the database is at this revision or later                        |
 //! | `meta` | `history`            | every change after this revision is in `log`                     |
+//! | `meta` | `generation`         | only while the store is open: the number in both journal files   |
+//! | `meta` | `journal`            | with it: bytes that each journal file has at least               |
+//! | `meta` | `floor`              | with it: a revision that database and journal reach together     |
 //! | `log`  | revision, object key | 1 byte: 1 put, 2 delete; for a put then 4 bytes: the offset of   |
 //! |        |                      | the resourceVersion, little endian, and the JSON without it      |
 //!
@@ -18,8 +21,8 @@ use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, TableDefi
 use crate::{Draft, Entry, Error, Event, Revision};
 
 /// The layout this program writes, and the newest it reads. Format 1 had no journal: a program that knows only that one would
-/// not see what is in it.
-pub(crate) const FORMAT: u64 = 2;
+/// not see what is in it. Format 2 had no generations: a program that knows only that one would write over them.
+pub(crate) const FORMAT: u64 = 3;
 
 pub(crate) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 pub(crate) const LOG: TableDefinition<'_, (u64, &str), &[u8]> = TableDefinition::new("log");
@@ -35,12 +38,25 @@ pub(crate) struct Meta {
     pub(crate) history: Revision,
     /// Not yet given in a copy, and in format 1.
     pub(crate) store: Option<u64>,
+    /// The journal files that must be there. `None` if the database has everything: the store was closed, or is a copy.
+    pub(crate) journal: Option<JournalMark>,
+}
+
+/// The state of the journal files that the database relies on while the store is open.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct JournalMark {
+    /// Random number of one opening, at the beginning of both files.
+    pub(crate) generation: u64,
+    /// Minimum length of each file.
+    pub(crate) bytes: u64,
+    /// A durable revision. A journal that ends before it was cut, or is an older copy.
+    pub(crate) floor: Revision,
 }
 
 impl Meta {
     /// Of a store at a revision, without a past.
     pub(crate) fn at(revision: Revision) -> Meta {
-        Meta { revision, history: revision, store: None }
+        Meta { revision, history: revision, store: None, journal: None }
     }
 }
 
@@ -61,6 +77,17 @@ pub(crate) struct Append<'a> {
     pub(crate) forgotten: &'a [(Revision, Box<str>)],
     /// Set when records are forgotten: from where on the log is complete.
     pub(crate) history: Option<Revision>,
+    /// Requirement on the journal from now on.
+    pub(crate) journal: JournalNeed,
+}
+
+/// What a batch changes about the journal files that must be there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum JournalNeed {
+    /// Both files, up to a revision that is durable in one of them.
+    Until(Revision),
+    /// None: with this batch the database has everything.
+    Closed,
 }
 
 /// Writes a batch; it is on disk when this returns.
@@ -82,6 +109,10 @@ pub(crate) fn append(db: &Database, batch: &Append<'_>) -> Result<(), redb::Erro
         meta.insert("revision", batch.revision.0)?;
         if let Some(history) = batch.history {
             meta.insert("history", history.0)?;
+        }
+        match batch.journal {
+            JournalNeed::Until(floor) => drop(meta.insert("floor", floor.0)?),
+            JournalNeed::Closed => drop(meta.remove("generation")?),
         }
     }
     txn.commit()?;
@@ -115,6 +146,14 @@ pub(crate) fn write_meta(txn: &WriteTransaction, meta: Meta) -> Result<(), redb:
     if let Some(store) = meta.store {
         table.insert("store", store)?;
     }
+    match meta.journal {
+        Some(mark) => {
+            table.insert("generation", mark.generation)?;
+            table.insert("journal", mark.bytes)?;
+            table.insert("floor", mark.floor.0)?;
+        }
+        None => drop(table.remove("generation")?),
+    }
     Ok(())
 }
 
@@ -130,20 +169,34 @@ pub(crate) fn read_meta(source: &ReadTransaction, name: &str) -> Result<Meta, Er
         [Some(format), ..] if format > FORMAT => Err(Error::Unusable(format!(
             "{name} has format {format}, written by a newer program; this program reads up to format {FORMAT}"
         ))),
-        [Some(_), Some(revision), Some(history), store] => {
-            Ok(Meta { revision: Revision(revision), history: Revision(history), store })
+        [Some(_), Some(revision), Some(history), store, generation, bytes, floor] => {
+            let mark = |generation| JournalMark {
+                generation,
+                bytes: bytes.unwrap_or_default(),
+                floor: Revision(floor.unwrap_or_default()),
+            };
+            let journal = generation.map(mark);
+            Ok(Meta { revision: Revision(revision), history: Revision(history), store, journal })
         }
         _ => Err(Error::Unusable(format!("{name} is not a store: its format, revision or history is missing"))),
     }
 }
 
-fn meta_numbers(source: &ReadTransaction) -> Result<[Option<u64>; 4], redb::Error> {
+fn meta_numbers(source: &ReadTransaction) -> Result<[Option<u64>; 7], redb::Error> {
     let table = match source.open_table(META) {
-        Err(redb::TableError::TableDoesNotExist(_)) => return Ok([None; 4]),
+        Err(redb::TableError::TableDoesNotExist(_)) => return Ok([None; 7]),
         other => other?,
     };
     let number = |key: &str| -> Result<Option<u64>, redb::Error> { Ok(table.get(key)?.map(|n| n.value())) };
-    Ok([number("format")?, number("revision")?, number("history")?, number("store")?])
+    Ok([
+        number("format")?,
+        number("revision")?,
+        number("history")?,
+        number("store")?,
+        number("generation")?,
+        number("journal")?,
+        number("floor")?,
+    ])
 }
 
 /// The revision of the newest record.
@@ -205,7 +258,8 @@ fn encode_put(entry: &Entry, place: &mut [u8]) {
     json[before.len()..].copy_from_slice(after);
 }
 
-fn decode(value: &[u8]) -> Result<Change, &'static str> {
+/// Parses the value of a record.
+pub(crate) fn decode(value: &[u8]) -> Result<Change, &'static str> {
     match value {
         [DELETE] => Ok(Change::Delete),
         [PUT, a, b, c, d, json @ ..] => {

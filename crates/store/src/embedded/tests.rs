@@ -7,6 +7,7 @@ use super::log::META;
 use super::{Embedded, restore};
 use crate::{Backend, Draft, Error, Outcome, Range, Revision, Txn, Write};
 
+mod faults;
 mod power_cut;
 mod recovery;
 
@@ -62,7 +63,7 @@ fn a_newer_format_is_refused_with_both_versions() {
     txn.commit().expect("commit");
     drop(db);
     let why = refusal(Embedded::open(dir.path()));
-    assert!(why.contains("has format 7") && why.contains("reads up to format 2"), "{why}");
+    assert!(why.contains("has format 7") && why.contains("reads up to format 3"), "{why}");
 }
 
 #[test]

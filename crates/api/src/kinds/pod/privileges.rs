@@ -16,6 +16,9 @@ pub const HOST_IMAGE: &str = "host";
 
 /// The user and group that belong to nobody; greater ones are given to no account either.
 const NOBODY: i64 = 65534;
+/// The users and groups that Nodes give to Pods unless told otherwise, one to each. A Pod that chooses one itself may be another's.
+/// No system or tool gives numbers between 1879048192 and 2147483647 away (systemd, docs/UIDS-GIDS.md).
+pub const POD_USERS: std::ops::RangeInclusive<i64> = 1_900_000_000..=1_900_065_535;
 /// Ports below are for privileged processes.
 const FREE_PORTS: i64 = 1024;
 
@@ -37,7 +40,7 @@ pub fn asked<V: Look>(pod: &V) -> Vec<Path> {
     let (context, at) = (spec.at("securityContext"), path.child("securityContext"));
     accounts(context, &at, &["runAsUser", "runAsGroup", "fsGroup"], &mut fields);
     let groups = context.ints("supplementalGroups").into_iter().enumerate();
-    for (index, _) in groups.filter(|(_, group)| *group < NOBODY) {
+    for (index, _) in groups.filter(|(_, group)| is_account(*group)) {
         fields.push(at.child("supplementalGroups").index(index));
     }
     for (index, volume) in spec.list("volumes").iter().enumerate() {
@@ -74,10 +77,15 @@ fn of_container<V: Look>(container: &V, path: &Path, fields: &mut Vec<Path>) {
 /// Users and groups that may be somebody's.
 fn accounts<V: Look>(context: &V, path: &Path, names: &[&'static str], fields: &mut Vec<Path>) {
     for name in names {
-        if context.int_opt(name).is_some_and(|id| id < NOBODY) {
+        if context.int_opt(name).is_some_and(is_account) {
             fields.push(path.child(name));
         }
     }
+}
+
+/// Returns true if a user or group may be an account's or another Pod's.
+fn is_account(id: i64) -> bool {
+    id < NOBODY || POD_USERS.contains(&id)
 }
 
 /// What the annotation of an object says.

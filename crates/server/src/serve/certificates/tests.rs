@@ -1,6 +1,6 @@
 //! Certificates in a directory: made once, kept, made anew when it is time.
 
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -202,4 +202,36 @@ async fn files_are_read_again_and_bad_ones_passed_over() {
     assert!(!seen.has_changed().expect("still there"));
     stop.cancel();
     task.await.expect("the task ends");
+}
+
+#[test]
+fn a_certificate_whose_key_is_another_is_made_anew() {
+    let home = dir();
+    let authority = authority(home.path(), at(NOW)).expect("an authority");
+    let first = ensure(home.path(), "admin", &Subject::admin(), &authority, at(NOW)).expect("a certificate");
+    // A crash after the key of a new pair was renamed, and before its certificate was.
+    let other = make(&Subject::admin(), &authority, at(NOW)).expect("a certificate");
+    files::write_secret(&home.path().join("admin.key"), other.key.as_bytes()).expect("written");
+    let second = ensure(home.path(), "admin", &Subject::admin(), &authority, at(NOW)).expect("a certificate");
+    assert_ne!(second.certificate, first.certificate);
+    let third = ensure(home.path(), "admin", &Subject::admin(), &authority, at(NOW)).expect("a certificate");
+    assert_eq!((third.certificate, third.key), (second.certificate, second.key));
+}
+
+#[test]
+fn of_two_files_none_is_replaced_unless_both_are_written() {
+    let home = dir();
+    let [first, second] = ["a", "b"].map(|name| home.path().join(name));
+    files::write_secrets(&[(&first, b"old"), (&second, b"old")]).expect("written");
+    let nowhere = home.path().join("c/missing");
+    files::write_secrets(&[(&first, b"new"), (&nowhere, b"new")]).expect_err("no such directory");
+    assert_eq!(std::fs::read(&first).expect("a file"), b"old");
+    // A file that has its content is not written again, which a full disk would refuse.
+    let before = std::fs::metadata(&second).expect("a file");
+    files::write_secrets(&[(&first, b"new"), (&second, b"old")]).expect("written");
+    let after = std::fs::metadata(&second).expect("a file");
+    assert_eq!(std::fs::read(&first).expect("a file"), b"new");
+    assert_eq!(before.ino(), after.ino());
+    let names = std::fs::read_dir(home.path()).expect("a directory").count();
+    assert_eq!(names, 2, "a draft was left behind");
 }

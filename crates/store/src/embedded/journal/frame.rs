@@ -11,6 +11,17 @@
 //! | ...   | records: revision (8), length of the key (4), length of the value (4), key, value           |
 //! | 0-7   | zeros up to a multiple of 8                                                                 |
 //!
+//! Frames begin at byte 4096 of a file. Before them is the mark, written when the store is opened and never after:
+//!
+//! | bytes | what                                                                                        |
+//! |-------|---------------------------------------------------------------------------------------------|
+//! | 4     | `FLG1`                                                                                      |
+//! | 4     | CRC-32 as above, of all 40 bytes                                                            |
+//! | 8     | zero                                                                                        |
+//! | 8     | the store it belongs to                                                                     |
+//! | 8     | the generation: a random number of this opening, which the database has too                 |
+//! | 8     | zero                                                                                        |
+//!
 //! Numbers are little endian. A frame is one write, so one checksum holds for all of it: a write that was cut off is no
 //! frame. The length is far below 2^24, so a header has a zero byte where JSON never has one: no object looks like a frame.
 
@@ -20,6 +31,10 @@ use super::super::log;
 use crate::{Event, Revision};
 
 const MAGIC: [u8; 4] = *b"FLJ1";
+/// The beginning of the mark.
+const MARK: [u8; 4] = *b"FLG1";
+/// Offset of the first frame. A disk writes sectors of at most 4096 bytes at once, so that no frame can damage the mark.
+pub(in crate::embedded) const START: usize = 4096;
 /// Frames begin at multiples of this.
 const ALIGN: usize = 8;
 /// Bytes before the records.
@@ -61,9 +76,27 @@ pub(super) fn write(out: &mut Vec<u8>, store: u64, events: &[Event]) {
 }
 
 /// Sets the checksum of a frame that will stand at an offset.
-pub(super) fn seal(frame: &mut [u8], at: u64) {
+pub(in crate::embedded) fn seal(frame: &mut [u8], at: u64) {
     let sum = checksum(frame, at);
     frame[4..8].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// Returns the first block of a file: the mark, zeros, and zeros where the first frame will stand.
+pub(in crate::embedded) fn mark(store: u64, generation: u64) -> Vec<u8> {
+    let mut mark = vec![0; HEAD];
+    mark[..4].copy_from_slice(&MARK);
+    mark[16..24].copy_from_slice(&store.to_le_bytes());
+    mark[24..32].copy_from_slice(&generation.to_le_bytes());
+    seal(&mut mark, 0);
+    mark.resize(START + HEAD, 0);
+    mark
+}
+
+/// Returns the store and the generation in the mark of a file. `None` if there is no whole mark.
+pub(in crate::embedded) fn read_mark(file: &[u8]) -> Option<(u64, u64)> {
+    let head = file.get(..HEAD)?;
+    let valid = head[..4] == MARK && number(head, 4..8) == u64::from(checksum(head, 0));
+    valid.then(|| (number(head, 16..24), number(head, 24..32)))
 }
 
 /// Every whole frame in a file, wherever it stands: what lies between them is no hindrance.
@@ -103,6 +136,12 @@ pub(in crate::embedded) fn read(file: &[u8], at: usize) -> Option<Frame<'_>> {
 }
 
 impl<'a> Frame<'a> {
+    /// Returns the number of bytes from the beginning of the frame to its end.
+    #[cfg(test)]
+    pub(in crate::embedded) fn len(&self) -> usize {
+        HEAD + self.records.len().next_multiple_of(ALIGN)
+    }
+
     /// Its records in order; `None` in place of one that does not fit its frame.
     pub(in crate::embedded) fn records(&self) -> impl Iterator<Item = Option<Record<'a>>> + use<'a> {
         let mut rest = self.records;

@@ -2,13 +2,13 @@ use std::sync::Arc;
 
 use redb::backends::InMemoryBackend;
 
-use super::frame::{self, Record};
+use super::frame::{self, Record, START};
 use super::{Journal, Medium, read};
 use crate::embedded::log;
 use crate::{Draft, Entry, Event, Revision};
 
 const STORE: u64 = 7;
-const CAPACITY: usize = 1024;
+const CAPACITY: usize = START + 1024;
 
 fn event(revision: u64, key: &str, deleted: bool) -> Event {
     let draft = Draft { json: format!("{{\"of\":\"{key}\"}}").into(), gap: 1 };
@@ -43,7 +43,7 @@ fn a_frame_is_read_as_it_was_written() {
     let events = [event(3, "/a", false), event(3, "/b", true), event(4, "/c", false)];
     append(&mut journal, &events);
     let file = file(&journal, 0);
-    let frame = frame::read(&file, 0).expect("a frame");
+    let frame = frame::read(&file, START).expect("a frame");
     assert_eq!((frame.store, frame.first, frame.last), (STORE, Revision(3), Revision(4)));
     let mut records = frame.records();
     for event in &events {
@@ -90,8 +90,8 @@ fn a_frame_with_any_bit_changed_is_none() {
     let mut journal = journal();
     append(&mut journal, &[event(1, "/a", false), event(1, "/b", false)]);
     let whole = file(&journal, 0);
-    let end = frame::read(&whole, 0).expect("a frame").end;
-    for bit in 0..end * 8 {
+    let end = frame::read(&whole, START).expect("a frame").end;
+    for bit in START * 8..end * 8 {
         let mut damaged = whole.clone();
         damaged[bit / 8] ^= 1 << (bit % 8);
         assert_eq!(revisions(&damaged), [0; 0], "bit {bit}");
@@ -103,8 +103,8 @@ fn a_frame_elsewhere_or_cut_off_is_none() {
     let mut journal = journal();
     append(&mut journal, &[event(1, "/a", false)]);
     let whole = file(&journal, 0);
-    let end = frame::read(&whole, 0).expect("a frame").end;
-    for cut in 0..end {
+    let end = frame::read(&whole, START).expect("a frame").end;
+    for cut in START..end {
         assert_eq!(revisions(&whole[..cut]), [0; 0], "the first {cut} bytes");
     }
     let moved = [vec![0; 8], whole].concat();
@@ -119,7 +119,7 @@ fn any_bytes_can_be_read() {
     for _ in 0..5000 {
         let mut bytes = file(&journal, 0);
         for _ in 0..rng.usize(1..20) {
-            let at = rng.usize(..frame::HEAD + 40);
+            let at = START + rng.usize(..frame::HEAD + 40);
             bytes[at] = rng.u8(..);
         }
         bytes.truncate(rng.usize(..=bytes.len()));

@@ -16,11 +16,13 @@ use crate::{Backend, Error, Revision, Write};
 
 const BLOCK: usize = 512;
 
+const ENOSPC: i32 = 28;
+
 /// So small that the journal's files take turns, and the database is written, every few transactions.
-const CAPACITY: usize = 8 << 10;
+const CAPACITY: usize = 12 << 10;
 
 /// What is on the platter, and what is only in the cache.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct Disk {
     durable: Vec<u8>,
     cached: BTreeMap<usize, Vec<u8>>,
@@ -29,15 +31,17 @@ struct Disk {
 
 /// The database and the two files of the journal, on one plug.
 #[derive(Debug, Clone, Default)]
-struct Machine(Arc<Mutex<Room>>);
+pub(super) struct Machine(Arc<Mutex<Room>>);
 
 #[derive(Debug, Default)]
 struct Room {
     disks: [Disk; 3],
     /// Calls until everything fails.
     budget: Option<u32>,
-    /// It fails because it is full, and not for want of power.
-    full: bool,
+    /// Error of calls beyond the budget. `None`: there is no power.
+    errno: Option<i32>,
+    /// Calls that fail before the fault ends by itself.
+    failures: Option<u32>,
     calls: u32,
 }
 
@@ -47,13 +51,26 @@ struct Power(Machine, usize);
 
 impl Power {
     fn with<T>(&self, io: impl FnOnce(&mut Disk) -> T) -> Result<T, io::Error> {
+        self.with_partly(io, |_| ())
+    }
+
+    /// Makes a call. If it fails with an error, and not for want of power, `partly` is done first.
+    fn with_partly<T>(&self, io: impl FnOnce(&mut Disk) -> T, partly: impl FnOnce(&mut Disk)) -> Result<T, io::Error> {
         let mut room = self.0.0.lock().expect("no panics");
-        let full = room.full;
-        match &mut room.budget {
-            Some(0) if full => return Err(io::ErrorKind::StorageFull.into()),
-            Some(0) => return Err(io::Error::other("no power")),
-            Some(left) => *left -= 1,
-            None => {}
+        match (room.budget, room.errno) {
+            (Some(0), None) => return Err(io::Error::other("no power")),
+            (Some(0), Some(errno)) => {
+                partly(&mut room.disks[self.1]);
+                if let Some(failures) = &mut room.failures {
+                    *failures -= 1;
+                    if *failures == 0 {
+                        room.budget = None;
+                    }
+                }
+                return Err(io::Error::from_raw_os_error(errno));
+            }
+            (Some(left), _) => room.budget = Some(left - 1),
+            (None, _) => {}
         }
         room.calls += 1;
         Ok(io(&mut room.disks[self.1]))
@@ -62,7 +79,7 @@ impl Power {
 
 impl Machine {
     /// Power is off: of the cached blocks some are on the disk, some are not.
-    fn cut(&self, rng: &mut fastrand::Rng) {
+    pub(super) fn cut(&self, rng: &mut fastrand::Rng) {
         let mut room = self.0.lock().expect("no panics");
         for disk in &mut room.disks {
             let cached = std::mem::take(&mut disk.cached);
@@ -84,7 +101,7 @@ impl Machine {
         self.0.lock().expect("no panics").calls
     }
 
-    fn open(&self) -> Result<Embedded, Error> {
+    pub(super) fn open(&self) -> Result<Embedded, Error> {
         let machine = self.clone();
         let open = move || {
             let db = Builder::new().create_with_backend(Power(machine.clone(), 0));
@@ -98,15 +115,30 @@ impl Machine {
     /// After so many calls there is no room, until [`Machine::empty`].
     fn fill(&self, calls: u32) {
         let mut room = self.0.lock().expect("no panics");
-        (room.budget, room.full) = (Some(calls), true);
+        room.budget = Some(calls);
+        room.errno = Some(ENOSPC);
+    }
+
+    /// After so many calls, the next ones fail with an error. A write that fails has written half of its bytes.
+    pub(super) fn fail(&self, calls: u32, errno: i32, failures: u32) {
+        let mut room = self.0.lock().expect("no panics");
+        room.budget = Some(calls);
+        room.errno = Some(errno);
+        room.failures = Some(failures);
+    }
+
+    /// Returns true once all failures that were asked for have happened.
+    pub(super) fn has_failed(&self) -> bool {
+        self.0.lock().expect("no panics").failures == Some(0)
     }
 
     fn empty(&self) {
         let mut room = self.0.lock().expect("no panics");
-        (room.budget, room.full) = (None, false);
+        room.budget = None;
+        room.errno = None;
     }
 
-    fn make() -> Machine {
+    pub(super) fn make() -> Machine {
         let machine = Machine::default();
         let db = Builder::new().create_with_backend(Power(machine.clone(), 0)).expect("a database");
         log::initialize(&db, Meta::at(Revision(0))).expect("it has power");
@@ -186,20 +218,21 @@ impl StorageBackend for Power {
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> Result<(), io::Error> {
-        self.with(|disk| disk.write(offset as usize, data))
+        let offset = offset as usize;
+        self.with_partly(|disk| disk.write(offset, data), |disk| disk.write(offset, &data[..data.len() / 2]))
     }
 }
 
 /// What somebody who was told of every write knows.
 #[derive(Debug, Default)]
-struct Told {
+pub(super) struct Told {
     contents: Vec<(String, Vec<u8>)>,
     revision: Revision,
 }
 
 impl Told {
     /// A transaction under way when the power failed may be there, but only as a whole.
-    async fn check(&mut self, store: &Embedded) {
+    pub(super) async fn check(&mut self, store: &Embedded) {
         let (now, revision) = (contents(store, None).await, store.revision().await.expect("read"));
         assert!(revision >= self.revision, "revisions went back from {} to {revision}", self.revision);
         assert!(now == self.contents || revision.0 == self.revision.0 + 1, "an acknowledged write is gone");
@@ -210,7 +243,7 @@ impl Told {
     }
 
     /// Writes until it fails, or so many times.
-    async fn write(&mut self, store: &Embedded, rng: &mut fastrand::Rng, times: usize) -> Result<(), Error> {
+    pub(super) async fn write(&mut self, store: &Embedded, rng: &mut fastrand::Rng, times: usize) -> Result<(), Error> {
         for _ in 0..times {
             let revision = write(store, random_writes(rng)).await?;
             *self = Told { contents: contents(store, None).await, revision };
@@ -219,7 +252,7 @@ impl Told {
     }
 }
 
-fn seeded() -> fastrand::Rng {
+pub(super) fn seeded() -> fastrand::Rng {
     let seed = fastrand::u64(..);
     #[allow(clippy::print_stdout, reason = "a failure is repeated with its seed")]
     {
@@ -287,6 +320,43 @@ async fn cut_and_look(rng: &mut fastrand::Rng, calls: u32) -> bool {
     interrupted
 }
 
+/// Once the database has taken over what one file of the journal had, it knows that the other one is being filled.
+#[tokio::test]
+async fn a_journal_of_earlier_in_the_same_opening_is_refused() {
+    let mut rng = seeded();
+    let machine = Machine::make();
+    let mut told = Told::default();
+    let store = machine.open().expect("it opens");
+    told.write(&store, &mut rng, 1).await.expect("it has power");
+    let early = machine.0.lock().expect("no panics").disks.clone();
+    told.write(&store, &mut rng, 60).await.expect("it has power");
+    machine.allow(0);
+    drop(store);
+    machine.cut(&mut rng);
+    let late = machine.0.lock().expect("no panics").disks.clone();
+    let replace = |which: &[usize]| {
+        let mut room = machine.0.lock().expect("no panics");
+        room.disks = late.clone();
+        for &disk in which {
+            room.disks[disk] = early[disk].clone();
+        }
+    };
+    for which in [&[1, 2][..], &[0], &[0, 1], &[0, 2]] {
+        replace(which);
+        let error = machine.open().expect_err("disks of two moments");
+        assert!(error.to_string().contains("fairlead restore"), "{which:?}: {error}");
+    }
+    // One file alone may have had nothing that the database has not.
+    for disk in [1, 2] {
+        replace(&[disk]);
+        if let Ok(store) = machine.open() {
+            assert!(store.revision().await.expect("read").0 > 40, "disk {disk}");
+        }
+    }
+    replace(&[]);
+    told.check(&machine.open().expect("it opens")).await;
+}
+
 /// From the opening of a store to its closing, the disk is full after every call once, and then has room again.
 #[tokio::test]
 async fn a_disk_that_was_full_is_written_again_when_there_is_room() {
@@ -330,7 +400,7 @@ async fn fill_and_empty(rng: &mut fastrand::Rng, calls: u32) -> bool {
 }
 
 /// A store that was not closed: its journal has what the database has not.
-async fn leave_a_journal(machine: &Machine, told: &mut Told, rng: &mut fastrand::Rng) {
+pub(super) async fn leave_a_journal(machine: &Machine, told: &mut Told, rng: &mut fastrand::Rng) {
     let store = machine.open().expect("it opens");
     told.write(&store, rng, 5).await.expect("it has power");
     // First the power: what is taken over into the database in the background may still write until then.

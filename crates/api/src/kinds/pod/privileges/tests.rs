@@ -32,6 +32,15 @@ fn everything_that_is_more_is_named() {
     let context = |name: &str| format!("spec.containers[0].securityContext.{name}");
     check(container(json!({"runAsUser": 0})), &[&context("runAsUser")]);
     check(container(json!({"runAsUser": 1000})), &[&context("runAsUser")]);
+    for users in [1_900_000_000, 1_900_065_535] {
+        check(container(json!({"runAsUser": users})), &[&context("runAsUser")]);
+        check(json!({"securityContext": {"fsGroup": users}}), &["spec.securityContext.fsGroup"]);
+        check(
+            json!({"securityContext": {"supplementalGroups": [users]}}),
+            &["spec.securityContext.supplementalGroups[0]"],
+        );
+    }
+    check(container(json!({"runAsUser": 1_899_999_999, "runAsGroup": 1_900_065_536})), &[]);
     check(container(json!({"privileged": true})), &[&context("privileged")]);
     check(container(json!({"allowPrivilegeEscalation": true})), &[&context("allowPrivilegeEscalation")]);
     check(container(json!({"capabilities": {"add": ["NET_ADMIN"]}})), &[&context("capabilities.add")]);
