@@ -15,8 +15,7 @@ use fairlead_runtime::{Account, MachineLimits};
 use fairlead_server::audit::Audit;
 use fairlead_server::backup::Backup;
 use fairlead_server::repair::INTERVAL;
-use fairlead_server::serve::in_flight::InFlight;
-use fairlead_server::serve::{self, Limits, kubeconfig};
+use fairlead_server::serve::{self, Connections, Limits, kubeconfig};
 use fairlead_server::{Admission, Options, Server};
 use jiff::{SignedDuration, Timestamp};
 use tokio::net::TcpListener;
@@ -91,6 +90,7 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
         stop.clone(),
     )
     .await?;
+    service.bound(config.in_flight, config.watches, &account);
     let dialer = identity.dialer(Timestamp::now())?;
     service.reach_nodes_by(dialer.clone());
     let joinable = reachable(&config).is_some();
@@ -134,7 +134,7 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
     });
     let repairs = tokio::spawn(service.clone().keep_repaired(INTERVAL));
     let expiry = tokio::spawn(service.clone().keep_expired(config.event_ttl));
-    let service = InFlight::new(service, config.in_flight);
+    let connections = Connections::new(config.connections.of(Limits::of(account.machine())), &account);
 
     let pair = identity.renewal.pair(Timestamp::now())?;
     let (configs, tls) = watch::channel(identity.renewal.config(&pair)?);
@@ -165,10 +165,10 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
     });
     let also = async {
         if let Some(inside) = inside {
-            serve::serve(inside, tls.clone(), service.clone(), Limits::default(), stop.clone()).await;
+            serve::serve(inside, tls.clone(), service.clone(), connections.clone(), stop.clone()).await;
         }
     };
-    tokio::join!(serve::serve(listener, tls.clone(), service.clone(), Limits::default(), stop.clone()), also);
+    tokio::join!(serve::serve(listener, tls.clone(), service.clone(), connections.clone(), stop.clone()), also);
     stop.cancel();
     history::end(keeper).await;
     let (_, controllers, ..) = tokio::join!(renewal, controllers, proxy, balancer, machine, findings, repairs, expiry);
