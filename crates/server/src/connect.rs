@@ -43,7 +43,12 @@ const AGREEMENT: [HeaderName; 7] = [
 ];
 
 /// GET `pods/NAME/log`.
-pub(crate) async fn log(server: &Inner, user: &User, target: &Target, query: &Query) -> Result<Response<Body>, Failure> {
+pub(crate) async fn log(
+    server: &Inner,
+    user: &User,
+    target: &Target,
+    query: &Query,
+) -> Result<Response<Body>, Failure> {
     let options = location::log_options(query, &target.name)?;
     let pod = find(server, target).await?;
     let container = location::container(query.text("container"), &pod)?;
@@ -92,7 +97,12 @@ pub(crate) async fn stream(
 
 /// GET `nodes/NAME/proxy/PATH`: what a Node says of itself. Streams are not to be had this way: who may see a Node may not
 /// therefore run commands in its Pods.
-pub(crate) async fn node(server: &Inner, user: &User, target: &Target, parts: &Parts) -> Result<Response<Body>, Failure> {
+pub(crate) async fn node(
+    server: &Inner,
+    user: &User,
+    target: &Target,
+    parts: &Parts,
+) -> Result<Response<Body>, Failure> {
     let first = target.rest.split('/').nth(1).unwrap_or_default();
     if parts.method != Method::GET || !matches!(first, "healthz" | "metrics" | "pods" | "containerLogs") {
         let why = "of a node, only GET of healthz, metrics, pods and containerLogs is passed on";

@@ -72,7 +72,12 @@ impl Shares {
 
     /// Takes a seat for a request of a user. The user is the one whose credentials came with the request: acting as others
     /// gives nobody more seats.
-    pub(crate) async fn seat(&self, user: &User, source: Option<&Sender>, reads: bool) -> Result<Option<Seat>, Failure> {
+    pub(crate) async fn seat(
+        &self,
+        user: &User,
+        source: Option<&Sender>,
+        reads: bool,
+    ) -> Result<Option<Seat>, Failure> {
         match Class::of(user) {
             None => Ok(None),
             Some(Class::Strangers) => {
@@ -164,7 +169,9 @@ impl Shares {
     pub(crate) fn measured(&self) -> String {
         let mut text = fairlead_monitor::write(&self.metrics, fairlead_monitor::Format::Prometheus);
         let name = "apiserver_flowcontrol_rejected_requests_total";
-        text.push_str(&format!("# HELP {name} Requests refused with 429, by class of their clients.\n# TYPE {name} counter\n"));
+        text.push_str(&format!(
+            "# HELP {name} Requests refused with 429, by class of their clients.\n# TYPE {name} counter\n"
+        ));
         for (class, count) in self.seats.refused() {
             text.push_str(&format!("{name}{{priority_level=\"{class}\"}} {count}\n"));
         }

@@ -255,7 +255,8 @@ impl Stream {
             self.ready.extend(stored(kind, entry));
             return;
         }
-        let key = FrameKey { object: &entry.key, revision: event.revision, event: kind, form: self.encoder.frame_form() };
+        let key =
+            FrameKey { object: &entry.key, revision: event.revision, event: kind, form: self.encoder.frame_form() };
         let encoder = &mut self.encoder;
         let frame = self.server.frames.get(&key, || {
             let mut out = BytesMut::new();

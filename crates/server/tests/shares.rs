@@ -96,7 +96,8 @@ async fn a_body_that_comes_slowly_holds_no_seat() {
     let slow = tokio::spawn({
         let server = server.clone();
         async move {
-            let body = StreamBody::new(futures_util::stream::pending::<Result<http_body::Frame<Bytes>, std::io::Error>>());
+            let body =
+                StreamBody::new(futures_util::stream::pending::<Result<http_body::Frame<Bytes>, std::io::Error>>());
             let request = Request::post("/api/v1/namespaces/default/services").header("authorization", "Bearer greedy");
             server.handle(request.body(body).expect("a request")).await
         }
@@ -104,7 +105,8 @@ async fn a_body_that_comes_slowly_holds_no_seat() {
     tokio::task::yield_now().await;
     let service = r#"{"metadata": {"name": "web"}, "spec": {"ports": [{"port": 80}]}}"#;
     let request = Request::post("/api/v1/namespaces/default/services").header("authorization", "Bearer polite");
-    let answer = server.handle(request.body(Full::new(Bytes::from_static(service.as_bytes()))).expect("a request")).await;
+    let answer =
+        server.handle(request.body(Full::new(Bytes::from_static(service.as_bytes()))).expect("a request")).await;
     assert_eq!(answer.status(), 201);
     assert!(!slow.is_finished());
     slow.abort();

@@ -8,6 +8,7 @@ mod etcd_keys;
 mod hangs;
 mod kubernetes;
 mod mirror;
+mod strangers;
 mod two_servers;
 
 use std::time::Duration;

@@ -383,7 +383,8 @@ fn envelope(list: &List, item: Item) -> Envelope {
         }
     };
     set_paging(value.map_mut("metadata"), list);
-    let mut text = if pretty { serde_json::to_vec_pretty(&value) } else { serde_json::to_vec(&value) }.unwrap_or_default();
+    let mut text =
+        if pretty { serde_json::to_vec_pretty(&value) } else { serde_json::to_vec(&value) }.unwrap_or_default();
     if !matches!(item, Item::Text) {
         text.push(b'\n');
     }

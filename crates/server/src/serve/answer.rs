@@ -135,4 +135,3 @@ impl Buf for Piece {
         self.bytes.advance(count);
     }
 }
-

@@ -98,6 +98,8 @@ struct LinkPermits {
     _place: Option<Permit>,
     stranger: Option<Permit>,
     handshake: Option<Permit>,
+    /// Open requests of a stranger.
+    requests: Option<Permit>,
     answers: Option<Permit>,
 }
 
@@ -106,7 +108,8 @@ struct LinkPermits {
 pub(crate) struct OpenRequest {
     link: Arc<Link>,
     charged: AtomicU64,
-    _permit: Option<Permit>,
+    /// True if it was a stranger's when it began.
+    counted: bool,
 }
 
 /// A piece of an answer between the server and the socket.
@@ -144,10 +147,8 @@ impl Connections {
         let total = count(limits.connections);
         let strangers = total.saturating_sub(count(limits.reserved)).max(1);
         let places = budget::Limits { total, per_sender: count(limits.per_address) };
-        let shaking = budget::Limits {
-            total: count(limits.handshakes),
-            per_sender: (count(limits.handshakes) / 8).max(1),
-        };
+        let shaking =
+            budget::Limits { total: count(limits.handshakes), per_sender: (count(limits.handshakes) / 8).max(1) };
         let asking = budget::Limits {
             total: count(limits.strangers_requests),
             per_sender: (count(limits.strangers_requests) / 8).max(1),
@@ -189,6 +190,7 @@ impl Connections {
             handshake: Some(table.acquire(&table.handshakes, source.as_ref(), |link| !link.has_greeted())?),
             stranger: Some(table.acquire(&table.strangers, None, any)?),
             _place: Some(table.acquire(&table.places, source.as_ref(), any)?),
+            requests: None,
             answers: None,
         };
         let now = table.clock.now();
@@ -373,7 +375,9 @@ impl Link {
 
     /// Counts bytes that came in through TLS, until the client has greeted.
     pub(crate) fn received(&self, bytes: usize) {
-        if bytes > 0 && !self.has_greeted() && self.received.fetch_add(bytes, Ordering::Relaxed) + bytes >= PREFACE_BYTES
+        if bytes > 0
+            && !self.has_greeted()
+            && self.received.fetch_add(bytes, Ordering::Relaxed) + bytes >= PREFACE_BYTES
         {
             self.greet();
         }
@@ -396,7 +400,9 @@ impl Link {
         }
         let _ = self.user.set(Sender::User(user.name.as_str().into()));
         self.known.store(true, Ordering::Release);
-        drop(lock(&self.permits).stranger.take());
+        let mut permits = lock(&self.permits);
+        permits.stranger = None;
+        permits.requests = None;
     }
 
     fn is_known(&self) -> bool {
@@ -406,15 +412,36 @@ impl Link {
     /// Begins a request. `None` if strangers have too many open requests and none of them can give way.
     pub(crate) fn open(self: &Arc<Link>) -> Option<Arc<OpenRequest>> {
         self.touch();
-        let mut permit = None;
-        if !self.is_known()
-            && let Some(table) = self.table.upgrade()
-        {
+        let counted = !self.is_known();
+        if counted && let Some(table) = self.table.upgrade() {
             let other = |link: &Link| link.id != self.id && link.is_busy();
-            permit = Some(table.acquire(&table.strangers_requests, self.source.as_ref(), other)?);
+            // Not while its own permits are locked: two connections may displace each other.
+            if let Err(exceeded) = self.count_request(&table) {
+                match exceeded {
+                    Exceeded::Sender => table.displace(&|link| other(link) && link.source == self.source),
+                    Exceeded::Total => table.displace(&other),
+                }
+                self.count_request(&table).ok()?;
+            }
         }
         self.requests.fetch_add(1, Ordering::Relaxed);
-        Some(Arc::new(OpenRequest { link: self.clone(), charged: AtomicU64::new(0), _permit: permit }))
+        Some(Arc::new(OpenRequest { link: self.clone(), charged: AtomicU64::new(0), counted }))
+    }
+
+    /// Counts an open request of a stranger.
+    fn count_request(&self, table: &Table) -> Result<(), Exceeded> {
+        let mut permits = lock(&self.permits);
+        match &mut permits.requests {
+            Some(permit) => permit.resize(permit.amount() + 1),
+            None => {
+                let budget = &table.strangers_requests;
+                permits.requests = Some(match &self.source {
+                    Some(source) => budget.acquire(source, 1)?,
+                    None => budget.acquire_unattributed(1)?,
+                });
+                Ok(())
+            }
+        }
     }
 
     /// True if a request is open or an answer is not sent.
@@ -426,9 +453,9 @@ impl Link {
     fn is_stalled(&self, now: u64) -> bool {
         let current = now / self.clock.part;
         let too_old = STALL_PARTS + 1..AGES as u64;
-        too_old.filter(|age| *age <= current).any(|age| {
-            self.queued[((current - age) as usize) % AGES].load(Ordering::Relaxed) > 0
-        })
+        too_old
+            .filter(|age| *age <= current)
+            .any(|age| self.queued[((current - age) as usize) % AGES].load(Ordering::Relaxed) > 0)
     }
 
     fn touch(&self) {
@@ -509,6 +536,13 @@ impl Drop for OpenRequest {
         let charged = *self.charged.get_mut();
         if charged > 0 {
             self.link.discharge(charged);
+        }
+        if self.counted && !self.link.is_known() {
+            let mut permits = lock(&self.link.permits);
+            if let Some(permit) = &mut permits.requests {
+                // Less than before never exceeds a limit.
+                let _ = permit.resize(permit.amount().saturating_sub(1));
+            }
         }
         self.link.touch();
         self.link.requests.fetch_sub(1, Ordering::Relaxed);

@@ -44,7 +44,13 @@ pub(crate) struct FrameForm {
 }
 
 impl FrameForm {
-    pub(crate) fn of(kind: &'static Kind, media: Media, shape: Shape, include: Include, columns_sent: bool) -> FrameForm {
+    pub(crate) fn of(
+        kind: &'static Kind,
+        media: Media,
+        shape: Shape,
+        include: Include,
+        columns_sent: bool,
+    ) -> FrameForm {
         let second = if matches!(shape, Shape::Table(_)) { crate::clock::seconds() } else { 0 };
         FrameForm { group: kind.group, version: kind.version, media, shape, include, columns_sent, second }
     }

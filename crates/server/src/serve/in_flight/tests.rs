@@ -102,7 +102,8 @@ async fn no_class_takes_the_reserve_of_another() {
     let seats = seats(100);
     let mut taken = Vec::new();
     for flow in ["a", "b", "c", "d", "e", "f", "g", "h"] {
-        while let Ok(seat) = tokio::time::timeout(Duration::from_millis(5), seats.take(true, Class::Users, flow)).await {
+        while let Ok(seat) = tokio::time::timeout(Duration::from_millis(5), seats.take(true, Class::Users, flow)).await
+        {
             taken.push(seat.expect("a seat"));
         }
     }

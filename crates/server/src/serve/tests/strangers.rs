@@ -57,7 +57,9 @@ fn of_length(bytes: usize) -> impl Fn(Request<Incoming>) -> std::future::Ready<(
 #[tokio::test]
 async fn a_client_that_agrees_on_http2_and_says_nothing_is_cut() {
     let house = house(Limits { handshake: SHORT, ..Limits::default() }, of_length(2)).await;
-    for said in [b"".as_slice(), b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\x06\x04\0\0\0"] {
+    for said in
+        [b"".as_slice(), b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\x06\x04\0\0\0"]
+    {
         let mut stream = house.connect(None, b"h2").await.expect("a connection");
         stream.write_all(said).await.expect("it is open");
         let mut heard = Vec::new();
@@ -99,7 +101,7 @@ async fn idle_strangers_give_way_to_newcomers_and_known_clients_stay() {
 
 #[tokio::test]
 async fn answers_that_are_not_taken_are_cut_and_hold_no_seat() {
-    for (length, window) in [(2, 0), (100_000, 1), (10_000_000, 65_535)] {
+    for (length, window) in [(2, 0), (100_000, 1), (1_000_000, 65_535)] {
         let house = house(Limits { stall: SHORT, ..Limits::default() }, of_length(length)).await;
         let mut client = deaf(&house, window).await;
         let mut answers = Vec::new();
@@ -168,17 +170,17 @@ async fn answers_under_way_are_bounded_in_bytes() {
 async fn strangers_with_too_many_open_requests_are_displaced() {
     let house = house(Limits { strangers_requests: 50, ..Limits::default() }, of_length(2)).await;
     let mut attackers = Vec::new();
+    let mut answers = Vec::new();
     for _ in 0..4 {
         let mut client = deaf(&house, 0).await;
         for _ in 0..40 {
-            if soon(client.ask("/")).await.is_none() {
-                break;
-            }
+            let Some(answer) = soon(client.ask("/")).await else { break };
+            answers.push(answer);
         }
         attackers.push(client);
         assert_eq!(polite(&house).await, 200);
     }
-    assert!(attackers[0].ended.is_finished());
+    soon(attackers.swap_remove(0).ended).await.expect("no panic");
 }
 
 #[tokio::test]
