@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use fairlead_api::Settings;
@@ -155,6 +155,7 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
         stop.clone(),
     );
     let renewal = tokio::spawn(renewal);
+    tokio::spawn(wake_threads());
     let kubeconfig = config.data_dir.join(KUBECONFIG);
     ready(&Started {
         page,
@@ -173,6 +174,19 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
     history::end(keeper).await;
     let (_, controllers, ..) = tokio::join!(renewal, controllers, proxy, balancer, machine, findings, repairs, expiry);
     Ok(controllers.context("running controllers")??)
+}
+
+/// Wakes the threads of the run time now and then, so that each gives its free memory back when it parks again, also when
+/// there is nothing to do after a load.
+async fn wake_threads() {
+    const INTERVAL: Duration = Duration::from_secs(10);
+    let threads = tokio::runtime::Handle::current().metrics().num_workers();
+    loop {
+        tokio::time::sleep(INTERVAL).await;
+        for _ in 0..threads {
+            tokio::spawn(tokio::task::yield_now());
+        }
+    }
 }
 
 /// Raises the soft limit of file descriptors to the hard limit, and returns the account of budgets that all components of

@@ -124,8 +124,8 @@ impl Default for Limits {
             stall: Duration::from_secs(30),
             streams: 250,
             strangers_requests: 4_096,
-            answers: 128 << 20,
-            answers_per_user: 32 << 20,
+            answers: 96 << 20,
+            answers_per_user: 24 << 20,
             drain: Duration::from_secs(10),
         }
     }

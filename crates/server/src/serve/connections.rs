@@ -15,6 +15,7 @@ use fairlead_runtime::{Account, Budget, Exceeded, Permit, Sender, budget};
 use tokio_util::sync::CancellationToken;
 
 use super::Limits;
+use super::in_flight::Class;
 use crate::auth::User;
 
 /// Parts of [`Limits::stall`] in which the age of unsent data is counted.
@@ -52,8 +53,10 @@ struct Table {
     handshakes: Budget,
     /// Open requests on connections of strangers.
     strangers_requests: Budget,
-    /// Bytes of answers that wait for their client.
+    /// Bytes of answers that wait for their clients. Clients of one kind cannot use up what others have.
     answers: Budget,
+    strangers_answers: Budget,
+    system_answers: Budget,
     cuts: CutLog,
     /// Number of listeners that serve; the first one starts the task that visits the table.
     listeners: AtomicUsize,
@@ -83,13 +86,21 @@ pub(crate) struct Link {
     received: AtomicUsize,
     /// True once a request was authenticated.
     known: AtomicBool,
-    user: OnceLock<Sender>,
+    user: OnceLock<KnownUser>,
     requests: AtomicU32,
     /// Pieces of answers that were handed to the protocol and are not sent, by age.
     queued: [AtomicU32; AGES],
     unsent: AtomicU64,
     permits: Mutex<LinkPermits>,
     cut: CancellationToken,
+}
+
+/// The user whose request was the first that was authenticated on a connection.
+#[derive(Debug)]
+struct KnownUser {
+    sender: Sender,
+    /// True for administrators, Nodes and components of the cluster.
+    system: bool,
 }
 
 /// Amounts that a connection holds.
@@ -154,6 +165,7 @@ impl Connections {
             per_sender: (count(limits.strangers_requests) / 8).max(1),
         };
         let answers = budget::Limits { total: limits.answers, per_sender: limits.answers_per_user };
+        let strangers_answers = budget::Limits { total: limits.answers / 4, per_sender: limits.answers_per_user / 4 };
         let part = u64::try_from(limits.stall.as_millis()).unwrap_or(u64::MAX) / STALL_PARTS;
         let table = Table {
             clock: Clock { start: Instant::now(), part: part.max(1) },
@@ -164,6 +176,8 @@ impl Connections {
             handshakes: account.budget("api handshakes", shaking),
             strangers_requests: account.budget("api requests without credentials", asking),
             answers: account.budget("api answers", answers),
+            strangers_answers: account.budget("api answers without credentials", strangers_answers),
+            system_answers: account.budget("api answers of the system", answers),
             cuts: CutLog::default(),
             listeners: AtomicUsize::new(0),
             limits,
@@ -398,11 +412,14 @@ impl Link {
         if self.is_known() {
             return;
         }
-        let _ = self.user.set(Sender::User(user.name.as_str().into()));
+        let system = !matches!(Class::of(user), Some(Class::Users | Class::Strangers));
+        let _ = self.user.set(KnownUser { sender: Sender::User(user.name.as_str().into()), system });
         self.known.store(true, Ordering::Release);
         let mut permits = lock(&self.permits);
         permits.stranger = None;
         permits.requests = None;
+        // From now on the user's.
+        permits.answers = None;
     }
 
     fn is_known(&self) -> bool {
@@ -497,9 +514,11 @@ impl Link {
             None if wanted == 0 => Ok(()),
             None => {
                 let Some(table) = self.table.upgrade() else { return Ok(()) };
-                let permit = match self.user.get().or(self.source.as_ref()) {
-                    Some(sender) => table.answers.acquire(sender, wanted)?,
-                    None => table.answers.acquire_unattributed(wanted)?,
+                let permit = match (self.user.get(), &self.source) {
+                    (Some(user), _) if user.system => table.system_answers.acquire(&user.sender, wanted)?,
+                    (Some(user), _) => table.answers.acquire(&user.sender, wanted)?,
+                    (None, Some(source)) => table.strangers_answers.acquire(source, wanted)?,
+                    (None, None) => table.strangers_answers.acquire_unattributed(wanted)?,
                 };
                 permits.answers = Some(permit);
                 Ok(())
@@ -552,7 +571,6 @@ impl Drop for OpenRequest {
 impl Drop for QueuedPiece {
     fn drop(&mut self) {
         self.request.link.queued[self.age].fetch_sub(1, Ordering::Relaxed);
-        self.request.link.touch();
     }
 }
 

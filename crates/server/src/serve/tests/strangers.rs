@@ -150,7 +150,7 @@ async fn a_client_that_reads_slowly_but_steadily_gets_everything() {
 
 #[tokio::test]
 async fn answers_under_way_are_bounded_in_bytes() {
-    let house = house(Limits { answers: 4 << 20, ..Limits::default() }, of_length(1 << 20)).await;
+    let house = house(Limits { answers: 16 << 20, ..Limits::default() }, of_length(1 << 20)).await;
     let mut client = deaf(&house, 0).await;
     let mut answers = Vec::new();
     for _ in 0..20 {
@@ -260,6 +260,6 @@ fn connections_leave_descriptors_to_other_parts() {
         let machine = MachineLimits { descriptors, memory: 1 << 30 };
         let limits = Limits::of(machine);
         assert!(limits.connections as u64 <= (descriptors / 3).max(16), "{descriptors}: {limits:?}");
-        assert!(limits.reserved < limits.connections && limits.answers <= 128 << 20, "{limits:?}");
+        assert!(limits.reserved < limits.connections && limits.answers <= 96 << 20, "{limits:?}");
     }
 }
