@@ -283,11 +283,11 @@ async fn connect<S, B>(
     let ended = match two {
         true => {
             let connection = http2(limits).serve_connection(stream, service);
-            drive(connection, |connection| connection.graceful_shutdown(), stop).await
+            drive(connection, |connection| connection.graceful_shutdown(), stop, link).await
         }
         false => {
             let connection = http1(limits).serve_connection(stream, service).with_upgrades();
-            drive(connection, |connection| connection.graceful_shutdown(), stop).await
+            drive(connection, |connection| connection.graceful_shutdown(), stop, link).await
         }
     };
     if let Err(error) = ended {
@@ -295,19 +295,24 @@ async fn connect<S, B>(
     }
 }
 
-/// Serves a connection to its end; when told to stop, only what was begun.
-async fn drive<C>(connection: C, shut_down: impl Fn(Pin<&mut C>), stop: CancellationToken) -> hyper::Result<()>
+/// Serves a connection to its end; when told to stop, or idle for too long, only what was begun.
+async fn drive<C>(
+    connection: C,
+    shut_down: impl Fn(Pin<&mut C>),
+    stop: CancellationToken,
+    link: &Link,
+) -> hyper::Result<()>
 where
     C: Future<Output = hyper::Result<()>>,
 {
     tokio::pin!(connection);
     tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = stop.cancelled() => {
-            shut_down(connection.as_mut());
-            connection.await
-        }
+        ended = connection.as_mut() => return ended,
+        () = stop.cancelled() => {}
+        () = link.leave() => {}
     }
+    shut_down(connection.as_mut());
+    connection.await
 }
 
 fn http1(limits: &Limits) -> http1::Builder {

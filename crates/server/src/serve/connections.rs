@@ -92,6 +92,8 @@ pub(crate) struct Link {
     queued: [AtomicU32; AGES],
     unsent: AtomicU64,
     permits: Mutex<LinkPermits>,
+    /// Asks the connection to end in good order (GOAWAY), as one that is idle.
+    leave: CancellationToken,
     cut: CancellationToken,
 }
 
@@ -177,7 +179,7 @@ impl Connections {
             strangers_requests: account.budget("api requests without credentials", asking),
             answers: account.budget("api answers", answers),
             strangers_answers: account.budget("api answers without credentials", strangers_answers),
-            system_answers: account.budget("api answers of the system", answers),
+            system_answers: account.budget("api answers of the system", budget::Limits::total(limits.answers)),
             cuts: CutLog::default(),
             listeners: AtomicUsize::new(0),
             limits,
@@ -223,6 +225,7 @@ impl Connections {
             queued: Default::default(),
             unsent: AtomicU64::new(0),
             permits: Mutex::new(permits),
+            leave: CancellationToken::new(),
             cut: CancellationToken::new(),
         });
         lock(&table.links).insert(link.id, link.clone());
@@ -330,13 +333,17 @@ impl Table {
                 Cut::Handshake
             } else if link.is_stalled(now) {
                 Cut::Stalled
-            } else if link.has_greeted()
-                && !link.is_busy()
-                && now.saturating_sub(link.active.load(Ordering::Relaxed)) > milliseconds(limits.idle)
-            {
-                Cut::Idle
             } else {
-                return None;
+                let idle = now.saturating_sub(link.active.load(Ordering::Relaxed));
+                if !link.has_greeted() || link.is_busy() || idle <= milliseconds(limits.idle) {
+                    return None;
+                }
+                // A client may be about to send a request: GOAWAY tells it that a new connection is needed (RFC 9113, 6.8).
+                link.leave.cancel();
+                if idle <= milliseconds(limits.idle + limits.handshake) {
+                    return None;
+                }
+                Cut::Idle
             };
             Some((link.clone(), why))
         };
@@ -385,6 +392,11 @@ impl Link {
     /// Waits until the connection has to end.
     pub(crate) async fn cut(&self) {
         self.cut.cancelled().await;
+    }
+
+    /// Waits until the connection is asked to end in good order.
+    pub(crate) async fn leave(&self) {
+        self.leave.cancelled().await;
     }
 
     /// Counts bytes that came in through TLS, until the client has greeted.

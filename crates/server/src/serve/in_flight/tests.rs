@@ -29,11 +29,9 @@ async fn a_user_with_hundreds_of_requests_does_not_delay_another() {
     let seats = seats(100);
     let mut greedy = Vec::new();
     // What a user alone may have is less than what the class has.
-    loop {
-        match tokio::time::timeout(Duration::from_millis(20), seats.take(true, Class::Users, "greedy")).await {
-            Ok(seat) => greedy.push(seat.expect("a seat")),
-            Err(_) => break,
-        }
+    let take = || tokio::time::timeout(Duration::from_millis(20), seats.take(true, Class::Users, "greedy"));
+    while let Ok(seat) = take().await {
+        greedy.push(seat.expect("a seat"));
     }
     assert!(greedy.len() >= 40, "{}", greedy.len());
     let mut waiting = Vec::new();
