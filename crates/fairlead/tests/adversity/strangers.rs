@@ -14,6 +14,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::json;
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -29,10 +30,12 @@ struct Door {
     connector: TlsConnector,
 }
 
-/// A connection of HTTP/2 that answers pings and reads nothing but what its windows let through.
+/// A connection of HTTP/2 that answers pings and reads nothing but what its windows let through, until it reads nothing at
+/// all.
 struct Deaf {
     requests: SendRequest<Bytes>,
     answers: Vec<h2::RecvStream>,
+    silence: Arc<Notify>,
     _served: tokio::task::JoinHandle<()>,
 }
 
@@ -61,8 +64,17 @@ impl Door {
         let mut builder = h2::client::Builder::new();
         builder.initial_window_size(window).initial_connection_window_size(1 << 30);
         let (requests, connection) = builder.handshake(stream).await.expect("HTTP/2");
-        let served = tokio::spawn(async move { drop(connection.await) });
-        Deaf { requests, answers: Vec::new(), _served: served }
+        let silence = Arc::new(Notify::new());
+        let silent = silence.clone();
+        let served = tokio::spawn(async move {
+            tokio::pin!(connection);
+            tokio::select! {
+                _ = connection.as_mut() => {}
+                // Open, and not read any more.
+                () = silent.notified() => std::future::pending().await,
+            }
+        });
+        Deaf { requests, answers: Vec::new(), silence, _served: served }
     }
 
     /// Answers an administrator many times; every answer must come, and be good.
@@ -153,6 +165,7 @@ async fn watches_that_are_not_read_do_not_fill_the_memory() {
             let code = deaf.ask("GET", &format!("{CONFIG_MAPS}?watch=1&resourceVersion=0"), Some(ADMIN_TOKEN)).await;
             assert_eq!(code, Some(200));
         }
+        deaf.silence.notify_one();
         attackers.push(deaf);
     }
     let client = door.server.client();

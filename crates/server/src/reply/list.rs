@@ -109,7 +109,8 @@ pub(super) fn render(
         return Ok(respond(code, media, stream.whole()?.into(), gzip));
     }
     let compress = gzip && size >= GZIP_FROM;
-    let mut held = (number * size_of::<Arc<Entry>>() + 2 * PIECE) as u64;
+    // Its entries, and what the protocols buffer: HTTP/1 most.
+    let mut held = (number * size_of::<Arc<Entry>>() + 4 * PIECE) as u64;
     match item {
         _ if compress => {
             stream.gzip = Some(GzEncoder::new(Vec::with_capacity(PIECE), Compression::fast()));
