@@ -11,8 +11,10 @@ use anyhow::{Context, anyhow, bail};
 use fairlead_balancer::run::Provisioning;
 use fairlead_control::NodeRanges;
 use fairlead_server::Authorization;
+use fairlead_server::WatchBounds;
 use fairlead_server::audit;
 use fairlead_server::auth::Anonymous;
+use fairlead_server::serve::Limits;
 use fairlead_server::serve::in_flight::Bounds;
 use ipnet::IpNet;
 use tracing_subscriber::filter::LevelFilter;
@@ -88,6 +90,8 @@ pub(crate) struct Config {
     pub(crate) admission_disabled: Vec<String>,
     pub(crate) audit: Option<audit::Options>,
     pub(crate) in_flight: Bounds,
+    pub(crate) watches: WatchBounds,
+    pub(crate) connections: ConnectionCounts,
     pub(crate) request_timeout: Duration,
     pub(crate) event_ttl: Duration,
     /// How much of the past is kept; `None`: nothing.
@@ -103,6 +107,23 @@ pub(crate) struct Config {
     pub(crate) traces: Option<Endpoint>,
     pub(crate) log_format: LogFormat,
     pub(crate) log_level: LevelFilter,
+}
+
+/// Maximum numbers of connections that the administrator chose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ConnectionCounts {
+    total: Option<usize>,
+    per_address: Option<usize>,
+}
+
+impl ConnectionCounts {
+    /// Returns the limits of this machine with the numbers that were chosen.
+    pub(crate) fn of(self, usual: Limits) -> Limits {
+        let total = self.total.unwrap_or(usual.connections);
+        let share = self.total.map_or(usual.per_address, |total| (total / 8).max(8));
+        let per_address = self.per_address.unwrap_or(share);
+        Limits { connections: total, reserved: total / 5, per_address, ..usual }
+    }
 }
 
 /// Where objects are kept.
@@ -291,6 +312,8 @@ fn resolve(flags: &Flags, role: Role, environment: &Environment) -> anyhow::Resu
         admission_disabled,
         audit: audit(flags)?,
         in_flight: in_flight(flags)?,
+        watches: watches(flags)?,
+        connections: connections(flags)?,
         request_timeout: value::duration(
             "request-timeout",
             flags.request_timeout.as_ref().map_or(REQUEST_TIMEOUT, |Text(text)| text),
@@ -423,6 +446,32 @@ fn in_flight(flags: &Flags) -> anyhow::Result<Bounds> {
             flags.max_mutating_requests_inflight.as_ref(),
             usual.writing,
         )?,
+    })
+}
+
+fn watches(flags: &Flags) -> anyhow::Result<WatchBounds> {
+    let usual = WatchBounds::default();
+    let bound = |name: &str, said: Option<&Text>, usual: u64| -> anyhow::Result<u64> {
+        let count = value::parse(name, said, usual)?;
+        Ok(if count == 0 { u64::MAX } else { count })
+    };
+    Ok(WatchBounds {
+        total: bound("max-watches", flags.max_watches.as_ref(), usual.total)?,
+        per_user: bound("max-watches-per-user", flags.max_watches_per_user.as_ref(), usual.per_user)?,
+    })
+}
+
+fn connections(flags: &Flags) -> anyhow::Result<ConnectionCounts> {
+    let count = |name: &str, said: Option<&Text>| -> anyhow::Result<Option<usize>> {
+        let count: usize = value::parse(name, said, 0)?;
+        match (said, count) {
+            (Some(_), 0) => Err(value::invalid(name, "0", "want 1 or more")),
+            (_, count) => Ok((count > 0).then_some(count)),
+        }
+    };
+    Ok(ConnectionCounts {
+        total: count("max-connections", flags.max_connections.as_ref())?,
+        per_address: count("max-connections-per-address", flags.max_connections_per_address.as_ref())?,
     })
 }
 

@@ -1,7 +1,9 @@
 //! The program: reads the command line, and does what it says.
 
+use std::cell::Cell;
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
@@ -150,5 +152,21 @@ fn serve(config: config::Config) -> anyhow::Result<()> {
 }
 
 fn threads() -> anyhow::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting threads")
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.enable_all().on_thread_park(return_free_memory).build().context("starting threads")
+}
+
+/// Time between two visits of a thread's free memory.
+const MEMORY_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Gives memory back that other threads have freed, every few seconds, when this thread has nothing else to do.
+fn return_free_memory() {
+    thread_local! {
+        static LAST: Cell<Option<Instant>> = const { Cell::new(None) };
+    }
+    let now = Instant::now();
+    if LAST.get().is_none_or(|last| now.duration_since(last) >= MEMORY_INTERVAL) {
+        LAST.set(Some(now));
+        fairlead_kernel::process::return_free_memory();
+    }
 }

@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use fairlead_api::Settings;
@@ -15,8 +15,7 @@ use fairlead_runtime::{Account, MachineLimits};
 use fairlead_server::audit::Audit;
 use fairlead_server::backup::Backup;
 use fairlead_server::repair::INTERVAL;
-use fairlead_server::serve::in_flight::InFlight;
-use fairlead_server::serve::{self, Limits, kubeconfig};
+use fairlead_server::serve::{self, Connections, Limits, kubeconfig};
 use fairlead_server::{Admission, Options, Server};
 use jiff::{SignedDuration, Timestamp};
 use tokio::net::TcpListener;
@@ -91,6 +90,7 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
         stop.clone(),
     )
     .await?;
+    service.bound(config.in_flight, config.watches, &account);
     let dialer = identity.dialer(Timestamp::now())?;
     service.reach_nodes_by(dialer.clone());
     let joinable = reachable(&config).is_some();
@@ -134,7 +134,7 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
     });
     let repairs = tokio::spawn(service.clone().keep_repaired(INTERVAL));
     let expiry = tokio::spawn(service.clone().keep_expired(config.event_ttl));
-    let service = InFlight::new(service, config.in_flight);
+    let connections = Connections::new(config.connections.of(Limits::of(account.machine())), &account);
 
     let pair = identity.renewal.pair(Timestamp::now())?;
     let (configs, tls) = watch::channel(identity.renewal.config(&pair)?);
@@ -155,6 +155,7 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
         stop.clone(),
     );
     let renewal = tokio::spawn(renewal);
+    tokio::spawn(wake_threads());
     let kubeconfig = config.data_dir.join(KUBECONFIG);
     ready(&Started {
         page,
@@ -165,14 +166,27 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
     });
     let also = async {
         if let Some(inside) = inside {
-            serve::serve(inside, tls.clone(), service.clone(), Limits::default(), stop.clone()).await;
+            serve::serve(inside, tls.clone(), service.clone(), connections.clone(), stop.clone()).await;
         }
     };
-    tokio::join!(serve::serve(listener, tls.clone(), service.clone(), Limits::default(), stop.clone()), also);
+    tokio::join!(serve::serve(listener, tls.clone(), service.clone(), connections.clone(), stop.clone()), also);
     stop.cancel();
     history::end(keeper).await;
     let (_, controllers, ..) = tokio::join!(renewal, controllers, proxy, balancer, machine, findings, repairs, expiry);
     Ok(controllers.context("running controllers")??)
+}
+
+/// Wakes the threads of the run time now and then, so that each gives its free memory back when it parks again, also when
+/// there is nothing to do after a load.
+async fn wake_threads() {
+    const INTERVAL: Duration = Duration::from_secs(10);
+    let threads = tokio::runtime::Handle::current().metrics().num_workers();
+    loop {
+        tokio::time::sleep(INTERVAL).await;
+        for _ in 0..threads {
+            tokio::spawn(tokio::task::yield_now());
+        }
+    }
 }
 
 /// Raises the soft limit of file descriptors to the hard limit, and returns the account of budgets that all components of

@@ -9,6 +9,7 @@ use std::ptr;
 use std::time::Duration;
 
 pub(crate) mod datagrams;
+pub(crate) mod memory;
 pub(crate) mod packet;
 pub(crate) mod process;
 pub(crate) mod relay;

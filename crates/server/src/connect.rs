@@ -8,6 +8,7 @@ use fairlead_api::field::{FieldErrors, Path};
 use fairlead_api::status::Subject;
 use fairlead_api::value::Value;
 use fairlead_api::{Failure, FieldError, Look, kinds};
+use fairlead_runtime::Permit;
 use http::header::{CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
@@ -15,7 +16,6 @@ use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::rbac::{Attributes, Target as About};
@@ -31,8 +31,6 @@ mod location;
 const ANSWER: Duration = Duration::from_secs(30);
 /// How much of a Node's complaint is read.
 const COMPLAINT: usize = 16 << 10;
-/// How many streams there may be at a time.
-pub(crate) const STREAMS: usize = 1000;
 /// The headers that agree on a stream; no others are passed on.
 const AGREEMENT: [HeaderName; 7] = [
     CONNECTION,
@@ -45,7 +43,12 @@ const AGREEMENT: [HeaderName; 7] = [
 ];
 
 /// GET `pods/NAME/log`.
-pub(crate) async fn log(server: &Inner, target: &Target, query: &Query) -> Result<Response<Body>, Failure> {
+pub(crate) async fn log(
+    server: &Inner,
+    user: &User,
+    target: &Target,
+    query: &Query,
+) -> Result<Response<Body>, Failure> {
     let options = location::log_options(query, &target.name)?;
     let pod = find(server, target).await?;
     let container = location::container(query.text("container"), &pod)?;
@@ -55,13 +58,13 @@ pub(crate) async fn log(server: &Inner, target: &Target, query: &Query) -> Resul
         nothing.headers_mut().remove(http::header::CONTENT_TYPE);
         return Ok(nothing);
     };
-    let place = place(server)?;
+    let permit = server.shares().stream(user)?;
     let path = format!("/containerLogs/{}/{}/{container}?{options}", target.namespace, target.name);
     let answer = ask(server, &node, &Method::GET, &path, HeaderMap::new()).await?;
     if answer.status() != StatusCode::OK {
         return Err(complaint(answer).await);
     }
-    Ok(streamed(answer, place))
+    Ok(streamed(answer, permit))
 }
 
 /// `pods/NAME/exec`, `attach`, `portforward`.
@@ -80,13 +83,13 @@ pub(crate) async fn stream(
     let (Some(client), true) = (parts.extensions.get::<OnUpgrade>(), parts.headers.contains_key(UPGRADE)) else {
         return Err(Failure::bad_request("Upgrade request required"));
     };
-    let place = place(server)?;
+    let permit = server.shares().stream(user)?;
     let mut answer = ask(server, &node, &parts.method, &path, agreement(&parts.headers)).await?;
     if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
         return Err(complaint(answer).await);
     }
     let far = hyper::upgrade::on(&mut answer);
-    tokio::spawn(join(client.clone(), far, place, server.stop.clone()));
+    tokio::spawn(join(client.clone(), far, permit, server.stop.clone()));
     let mut response = reply::plain(101, "");
     *response.headers_mut() = agreement(answer.headers());
     Ok(response)
@@ -94,7 +97,12 @@ pub(crate) async fn stream(
 
 /// GET `nodes/NAME/proxy/PATH`: what a Node says of itself. Streams are not to be had this way: who may see a Node may not
 /// therefore run commands in its Pods.
-pub(crate) async fn node(server: &Inner, target: &Target, parts: &Parts) -> Result<Response<Body>, Failure> {
+pub(crate) async fn node(
+    server: &Inner,
+    user: &User,
+    target: &Target,
+    parts: &Parts,
+) -> Result<Response<Body>, Failure> {
     let first = target.rest.split('/').nth(1).unwrap_or_default();
     if parts.method != Method::GET || !matches!(first, "healthz" | "metrics" | "pods" | "containerLogs") {
         let why = "of a node, only GET of healthz, metrics, pods and containerLogs is passed on";
@@ -102,7 +110,7 @@ pub(crate) async fn node(server: &Inner, target: &Target, parts: &Parts) -> Resu
     }
     let whole = Target { subresource: String::new(), ..target.clone() };
     let node = object::load(&kinds::NODE, &*read::find(&*server.store, &whole).await?)?;
-    let place = place(server)?;
+    let permit = server.shares().stream(user)?;
     let query = parts.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
     // As it was checked, not as it was sent: the two may differ in what is escaped.
     let path = format!("{}{query}", target.rest);
@@ -110,7 +118,7 @@ pub(crate) async fn node(server: &Inner, target: &Target, parts: &Parts) -> Resu
     if answer.status() != StatusCode::OK {
         return Err(complaint(answer).await);
     }
-    Ok(streamed(answer, place))
+    Ok(streamed(answer, permit))
 }
 
 /// A stream runs commands, so who may only `get` may not have one, though WebSockets begin with a GET.
@@ -141,11 +149,6 @@ async fn node_of(server: &Inner, pod: &Value) -> Result<Option<Value>, Failure> 
     let subject = Subject { group: "", kind: "nodes", name };
     let entry = entry.ok_or_else(|| Failure::not_found(subject))?;
     object::load(&kinds::NODE, &entry).map(Some)
-}
-
-fn place(server: &Inner) -> Result<OwnedSemaphorePermit, Failure> {
-    let why = "too many logs, commands and port-forwards at a time, please try again later";
-    server.streams.clone().try_acquire_owned().map_err(|_| Failure::new(429, "TooManyRequests", why))
 }
 
 /// Sends a request to a Node.
@@ -207,11 +210,11 @@ async fn complaint(answer: Response<Incoming>) -> Failure {
 }
 
 /// A Node's answer, passed on as it comes. One that breaks off ends early; there is nobody left to tell.
-fn streamed(answer: Response<Incoming>, place: OwnedSemaphorePermit) -> Response<Body> {
+fn streamed(answer: Response<Incoming>, permit: Permit) -> Response<Body> {
     let media = answer.headers().get(http::header::CONTENT_TYPE).cloned();
-    let frames = futures_util::stream::unfold((answer.into_body(), place), |(mut body, place)| async move {
+    let frames = futures_util::stream::unfold((answer.into_body(), permit), |(mut body, permit)| async move {
         let frame = body.frame().await?.ok()?;
-        Some((Ok(frame), (body, place)))
+        Some((Ok(frame), (body, permit)))
     });
     let mut response = reply::plain(200, "");
     let media = media.unwrap_or(HeaderValue::from_static("text/plain"));
@@ -220,8 +223,8 @@ fn streamed(answer: Response<Incoming>, place: OwnedSemaphorePermit) -> Response
 }
 
 /// Copies between the two ends of a stream until one is done or the server stops.
-async fn join(client: OnUpgrade, node: OnUpgrade, place: OwnedSemaphorePermit, stop: CancellationToken) {
-    let _place = place;
+async fn join(client: OnUpgrade, node: OnUpgrade, permit: Permit, stop: CancellationToken) {
+    let _permit = permit;
     let both = async {
         let (client, node) = futures_util::future::try_join(client, node).await?;
         let (mut client, mut node) = (TokioIo::new(client), TokioIo::new(node));

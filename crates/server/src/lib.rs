@@ -16,7 +16,7 @@ use futures_util::future::BoxFuture;
 use http::header::{HeaderName, HeaderValue, USER_AGENT};
 use http::request::Parts;
 use http::{Method, Request, Response};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
 use jiff::Timestamp;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
@@ -54,6 +54,7 @@ mod reply;
 mod review;
 mod route;
 pub mod serve;
+mod shares;
 mod table;
 mod watch;
 mod write;
@@ -66,6 +67,7 @@ pub use local::Local;
 pub use nodes::{NodeDialer, NodeStream};
 pub use object::read_foreign;
 pub use reply::Body;
+pub use shares::WatchBounds;
 
 use access::Sender;
 use negotiate::{Asked, Form};
@@ -134,8 +136,10 @@ pub(crate) struct Inner {
     pub(crate) join: OnceLock<join::Join>,
     /// What is shown beside the API, if anything.
     pub(crate) pages: OnceLock<pages::Pages>,
-    /// Places of logs, commands and port-forwards.
-    pub(crate) streams: Arc<tokio::sync::Semaphore>,
+    /// Events as watches send them.
+    pub(crate) frames: watch::frames::Frames,
+    /// Seats for requests, watches, streams and bodies.
+    shares: OnceLock<shares::Shares>,
 }
 
 impl Server {
@@ -169,7 +173,8 @@ impl Server {
             nodes: OnceLock::new(),
             join: OnceLock::new(),
             pages: OnceLock::new(),
-            streams: Arc::new(tokio::sync::Semaphore::new(connect::STREAMS)),
+            frames: watch::frames::Frames::default(),
+            shares: OnceLock::new(),
         };
         let failed = |failure: Failure| Error::Bootstrap(failure.message);
         bootstrap::run(&inner).await.map_err(failed)?;
@@ -181,6 +186,14 @@ impl Server {
     pub fn reach_nodes_by(&self, dialer: NodeDialer) {
         if self.inner.nodes.set(dialer).is_err() {
             tracing::warn!("how nodes are reached was said before");
+        }
+    }
+
+    /// Bounds requests and watches, in budgets of the process's account. The first call counts, if it comes before the first
+    /// request; without it the defaults hold.
+    pub fn bound(&self, requests: serve::in_flight::Bounds, watches: WatchBounds, account: &fairlead_runtime::Account) {
+        if self.inner.shares.set(shares::Shares::new(requests, watches, account)).is_err() {
+            tracing::warn!("requests were bounded before");
         }
     }
 
@@ -225,6 +238,13 @@ impl Server {
     }
 }
 
+impl Inner {
+    pub(crate) fn shares(&self) -> &shares::Shares {
+        let usual = || shares::Shares::new(Default::default(), Default::default(), &Default::default());
+        self.shares.get_or_init(usual)
+    }
+}
+
 impl<B> tower::Service<Request<B>> for Server
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -266,25 +286,32 @@ impl Call<'_> {
         }
         if let (Some(path), Some(_)) = (pages::is_public(route), self.server.pages.get()) {
             let said = match pages::login_body(path, self.parts) {
-                Some(most) => collect_at_most(body, most).await,
+                Some(most) => self.server.shares().body(body, most, None).await,
                 None => Ok(Bytes::new()),
             };
             return pages::public(self.server, path, self.parts, said);
         }
         let sender = self.server.access.sender(self.parts).await?;
         self.sender = Some(sender.clone());
+        if sender.real.name != auth::ANONYMOUS
+            && let Some(connection) = self.parts.extensions.get::<serve::Connection>()
+        {
+            connection.vouch(&sender.real);
+        }
         let wish = access::Wish::of(self.parts, route, self.query);
         self.server.access.authorize_request(sender.user(), &wish.attributes()).await?;
         if sender.by_cookie {
             pages::cookie::check_route(route)?;
         }
         if let Some(path) = pages::data(route) {
-            let bytes = if pages::takes_body(self.parts) { collect(body).await? } else { Bytes::new() };
+            let bytes = if pages::takes_body(self.parts) { self.collect(body).await? } else { Bytes::new() };
+            let _seat = self.seat().await?;
             return pages::answer(self.server, path, sender.user(), self.parts, self.query, &bytes).await;
         }
         match route {
             Route::Path(path) if path == join::PATH => {
-                let bytes = collect(body).await?;
+                let bytes = self.collect(body).await?;
+                let _seat = self.seat().await?;
                 join::answer(self.server, sender.user(), self.parts, &bytes).await
             }
             Route::Path(path) if path == backup::PATH => {
@@ -292,13 +319,21 @@ impl Call<'_> {
                 backup::answer(self.server, self.parts).await
             }
             Route::Path(path) if path.trim_end_matches('/') == metrics::PATH => {
+                let _seat = self.seat().await?;
                 metrics::answer(self.server, self.parts).await
             }
             Route::Path(path) => match health::answer(self.server, path, self.parts, self.query).await {
+                // Health is answered without a seat: probes must not fail because the server is busy.
                 Some(answer) => answer,
-                None => documents::answer(self.server, path, self.parts),
+                None => {
+                    let _seat = self.seat().await?;
+                    documents::answer(self.server, path, self.parts)
+                }
             },
-            Route::Discovery(wanted) => documents::discovery(self.server, wanted, self.parts, self.query),
+            Route::Discovery(wanted) => {
+                let _seat = self.seat().await?;
+                documents::discovery(self.server, wanted, self.parts, self.query)
+            }
             Route::UnknownResource => Err(unknown_resource()),
             Route::Resource(target) => {
                 self.warnings.extend(target.kind.traits.deprecation.map(str::to_owned));
@@ -344,21 +379,28 @@ impl Call<'_> {
     {
         let operation = Operation::of(&self.parts.method, target)?;
         match operation {
-            Operation::List => return self.list(target).await,
+            Operation::List => return self.list(target, user).await,
             Operation::Proxy if *target.kind == kinds::NODE => {
-                return connect::node(self.server, target, self.parts).await;
+                return connect::node(self.server, user, target, self.parts).await;
             }
-            Operation::Proxy => return proxy::proxy(self.server, target, self.parts, body).await,
-            Operation::Log => return connect::log(self.server, target, self.query).await,
+            Operation::Proxy => {
+                let bytes = self.collect(body).await?;
+                let _seat = self.seat().await?;
+                return proxy::proxy(self.server, target, self.parts, bytes).await;
+            }
+            Operation::Log => return connect::log(self.server, user, target, self.query).await,
             Operation::Stream => return connect::stream(self.server, user, target, self.parts, self.query).await,
             _ => {}
         }
         let form = negotiate::negotiate(&self.parts.headers, self.query.get("pretty"), operation.asked())?;
         let include = self.include()?;
+        let bytes = if operation == Operation::Get { Bytes::new() } else { self.collect(body).await? };
+        // The seat is free again once the answer is made, as in kube-apiserver: how fast the client takes the answer does
+        // not matter to others.
+        let _seat = self.seat().await?;
         let reply = match operation {
             Operation::Get => read::get(&*self.server.store, target, self.query.text("resourceVersion")).await?,
             _ => {
-                let bytes = collect(body).await?;
                 let manager = options::manager_name(self.query.text("fieldManager"), self.user_agent());
                 let who = format!("{manager} ({})", user.name);
                 writers::on_behalf_of(who, self.write(operation, target, user, &bytes)).await?
@@ -367,17 +409,45 @@ impl Call<'_> {
         reply::render(reply, form, include, clock::seconds())
     }
 
-    async fn list(&mut self, target: &Target) -> Result<Response<Body>, Failure> {
+    async fn list(&mut self, target: &Target, user: &auth::User) -> Result<Response<Body>, Failure> {
         let mut options = ListOptions::parse(self.query)?;
         options.watch |= target.watch;
         let asked = if options.watch { Asked::Watch } else { Asked::List };
         let form = negotiate::negotiate(&self.parts.headers, self.query.get("pretty"), asked)?;
         let include = self.include()?;
         if options.watch {
-            return watch::watch(self.server, target, &options, form, include).await;
+            // Acting as others gives nobody more watches.
+            let user = self.sender.as_ref().map_or(user, |sender| &sender.real);
+            let permit = self.server.shares().watch(user)?;
+            return watch::watch(self.server, target, &options, form, include, permit).await;
         }
+        let _seat = self.seat().await?;
         let reply = read::list(&*self.server.store, target, &options).await?;
         reply::render(reply, form, include, clock::seconds())
+    }
+
+    /// Takes a seat for this request, if its sender needs one. Requests of this process need none: the control loop must go
+    /// on whatever clients do.
+    async fn seat(&self) -> Result<Option<serve::in_flight::Seat>, Failure> {
+        let Some(sender) = self.sender.as_ref().filter(|_| !self.is_local()) else { return Ok(None) };
+        let connection = self.parts.extensions.get::<serve::Connection>();
+        let source = connection.map(|connection| fairlead_runtime::Sender::from_address(connection.peer.ip()));
+        let reads = matches!(self.parts.method, Method::GET | Method::HEAD);
+        self.server.shares().seat(&sender.real, source.as_ref(), reads).await
+    }
+
+    fn is_local(&self) -> bool {
+        self.parts.extensions.get::<local::Trusted>().is_some()
+    }
+
+    /// Reads the body whole, up to the limit.
+    async fn collect<B>(&self, body: B) -> Result<Bytes, Failure>
+    where
+        B: http_body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let user = self.sender.as_ref().map(|sender| &sender.real);
+        self.server.shares().body(body, body::MAX_BODY, user).await
     }
 
     async fn write(
@@ -572,32 +642,6 @@ impl Operation {
             Operation::List | Operation::DeleteCollection => Asked::List,
             _ => Asked::Object,
         }
-    }
-}
-
-/// Reads a body whole, up to the limit.
-async fn collect<B>(body: B) -> Result<Bytes, Failure>
-where
-    B: http_body::Body<Data = Bytes> + Send,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    collect_at_most(body, body::MAX_BODY).await
-}
-
-/// The same up to another limit.
-async fn collect_at_most<B>(body: B, most: usize) -> Result<Bytes, Failure>
-where
-    B: http_body::Body<Data = Bytes> + Send,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    let body = std::pin::pin!(Limited::new(body, most));
-    match body.collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => {
-            let why = format!("Request entity too large: limit is {most}");
-            Err(Failure::new(413, "RequestEntityTooLarge", why))
-        }
-        Err(error) => Err(Failure::bad_request(format!("the body could not be read: {error}"))),
     }
 }
 

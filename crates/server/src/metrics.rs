@@ -34,6 +34,7 @@ pub(crate) async fn answer(server: &Inner, parts: &Parts) -> Result<Response<Bod
         server.metrics.revision.set(i64::try_from(revision.0).unwrap_or(i64::MAX));
     }
     let mut text = fairlead_monitor::write(&server.metrics.registry, Format::Prometheus);
+    text.push_str(&server.shares().measured());
     if let Some(pages) = server.pages.get() {
         text.push_str(&pages.measured().await);
     }

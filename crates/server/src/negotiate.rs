@@ -16,7 +16,7 @@ pub(crate) struct Form {
 }
 
 /// The encoding of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub(crate) enum Media {
     Json,
@@ -25,7 +25,7 @@ pub(crate) enum Media {
 }
 
 /// Whole objects, or a view of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Shape {
     /// As they are.
     Object,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use fairlead_api::value::{Value, json};
 use fairlead_api::{Failure, Kind, Look};
+use fairlead_runtime::Permit;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
@@ -230,7 +231,8 @@ pub(crate) async fn answer(
             let question = Question { path, query };
             match pages.data.answer(&question).await? {
                 Answer::Json(text) => Ok(reply::respond(200, "application/json", text, is_worth_packing(parts))),
-                Answer::Lines(lines) => Ok(stream(lines)),
+                // A page that follows changes lasts as long as a watch, and counts as one.
+                Answer::Lines(lines) => Ok(stream(lines, server.shares().watch(user)?)),
             }
         }
         _ => Err(not_allowed()),
@@ -291,8 +293,11 @@ fn time(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-fn stream(lines: BoxStream<'static, Bytes>) -> Response<Body> {
-    let frames = lines.map(|line| Ok(Frame::data(line)));
+fn stream(lines: BoxStream<'static, Bytes>, permit: Permit) -> Response<Body> {
+    let frames = lines.map(move |line| {
+        let _held = &permit;
+        Ok(Frame::data(line))
+    });
     let mut answer = Response::new(StreamBody::new(frames).boxed_unsync());
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
     answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));

@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 
 use crate::reply::{self, Body};
 use crate::route::Target;
-use crate::{Inner, collect, object, read, route};
+use crate::{Inner, object, read, route};
 
 mod tls;
 
@@ -28,11 +28,12 @@ const CONNECT: Duration = Duration::from_secs(5);
 const ANSWER: Duration = Duration::from_secs(30);
 
 /// Passes a request on.
-pub(crate) async fn proxy<B>(server: &Inner, target: &Target, parts: &Parts, body: B) -> Result<Response<Body>, Failure>
-where
-    B: http_body::Body<Data = Bytes> + Send,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
+pub(crate) async fn proxy(
+    server: &Inner,
+    target: &Target,
+    parts: &Parts,
+    body: Bytes,
+) -> Result<Response<Body>, Failure> {
     let wanted = Wanted::parse(&target.name)?;
     let service = Target { name: wanted.name.to_owned(), subresource: String::new(), ..target.clone() };
     let entry = read::find(&*server.store, &service).await?;
@@ -41,7 +42,7 @@ where
     if target.rest.is_empty() && matches!(parts.method, Method::GET | Method::HEAD) {
         return Ok(with_slash(parts));
     }
-    forward(&wanted, address, parts, collect(body).await?).await
+    forward(&wanted, address, parts, body).await
 }
 
 /// `[SCHEME:]NAME[:PORT]`.

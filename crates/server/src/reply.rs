@@ -14,7 +14,11 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Empty, Full};
 
 use crate::negotiate::{Form, Media, Shape};
-use crate::{object, table};
+use crate::table;
+
+mod list;
+#[cfg(test)]
+mod tests;
 
 /// The body of every answer.
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;
@@ -84,69 +88,13 @@ pub(crate) fn render(reply: Reply, form: Form, include: table::Include, now: i64
         (Payload::Object(_, text), Shape::Metadata(version) | Shape::MetadataList(version)) => {
             return Ok(encode(code, &table::metadata(&parse(&text)?, version), form));
         }
-        (Payload::List(list), Shape::Object) if form.media == Media::Json && !form.pretty => list_text(&list)?,
-        (Payload::List(list), Shape::Object) if form.media == Media::Protobuf => {
-            return Ok(protobuf(code, list_protobuf(&list)?));
-        }
-        (Payload::List(list), Shape::Object) => return Ok(encode(code, &parse(&list_text(&list)?)?, form)),
-        (Payload::List(list), Shape::Table(version)) => {
-            let objects = objects(&list)?;
-            let mut table = table::table(list.kind, version, &list.revision, &objects, include, now);
-            set_paging(table.map_mut("metadata"), &list);
-            return Ok(encode(code, &table, form));
-        }
-        (Payload::List(list), Shape::Metadata(version) | Shape::MetadataList(version)) => {
-            let objects = objects(&list)?;
-            let mut answer = table::metadata_list(&objects, version, &list.revision);
-            set_paging(answer.map_mut("metadata"), &list);
-            return Ok(encode(code, &answer, form));
-        }
+        (Payload::List(list), _) => return list::render(code, list, form, include, now),
     };
     Ok(respond(code, "application/json", text, form.gzip))
 }
 
 fn parse(text: &[u8]) -> Result<Value, Failure> {
     serde_json::from_slice(text).map_err(|error| Failure::internal(format!("a stored object cannot be read: {error}")))
-}
-
-fn objects(list: &List) -> Result<Vec<Value>, Failure> {
-    list.entries.iter().map(|entry| object::load(list.kind, entry)).collect()
-}
-
-/// A list as JSON text, put together from the texts of its objects.
-fn list_text(list: &List) -> Result<Bytes, Failure> {
-    let size: usize = list.entries.iter().map(|entry| entry.json.len() + 1).sum();
-    let mut out = Vec::with_capacity(size + 256);
-    let head = format!(
-        "{{\"kind\":\"{}List\",\"apiVersion\":\"{}\",\"metadata\":{{\"resourceVersion\":\"{}\"",
-        list.kind.kind,
-        list.kind.api_version(),
-        list.revision
-    );
-    out.extend_from_slice(head.as_bytes());
-    if !list.continue_token.is_empty() {
-        out.extend_from_slice(format!(",\"continue\":\"{}\"", list.continue_token).as_bytes());
-    }
-    if let Some(remaining) = list.remaining {
-        out.extend_from_slice(format!(",\"remainingItemCount\":{remaining}").as_bytes());
-    }
-    out.extend_from_slice(b"},\"items\":[");
-    let item_head = object::head(list.kind);
-    for (at, entry) in list.entries.iter().enumerate() {
-        if at > 0 {
-            out.push(b',');
-        }
-        let text = object::text(list.kind, entry)?;
-        match text.strip_prefix(item_head.as_bytes()) {
-            Some(rest) => {
-                out.push(b'{');
-                out.extend_from_slice(rest);
-            }
-            None => out.extend_from_slice(&text),
-        }
-    }
-    out.extend_from_slice(b"]}");
-    Ok(out.into())
 }
 
 fn set_paging(metadata: &mut fairlead_api::value::Map, list: &List) {
@@ -161,13 +109,6 @@ fn set_paging(metadata: &mut fairlead_api::value::Map, list: &List) {
 /// One object in its protobuf wrapper.
 pub(crate) fn object_protobuf(kind: &Kind, object: &Value) -> Vec<u8> {
     proto::wrap(&kind.api_version(), kind.kind, &proto::write(kind.schema, object))
-}
-
-fn list_protobuf(list: &List) -> Result<Vec<u8>, Failure> {
-    let mut value = fairlead_api::json!({"metadata": {"resourceVersion": list.revision}, "items": objects(list)?});
-    set_paging(value.map_mut("metadata"), list);
-    let raw = proto::write_list(list.kind.schema, &value);
-    Ok(proto::wrap(&list.kind.api_version(), &format!("{}List", list.kind.kind), &raw))
 }
 
 /// A document in JSON or YAML.

@@ -4,7 +4,7 @@ use fairlead_api::value::{Map, Value, json};
 use fairlead_api::{Kind, Look};
 
 /// How much of each object a table row carries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Include {
     /// Nothing.
     None,
@@ -50,7 +50,8 @@ fn columns(kind: &Kind) -> Vec<Value> {
     kind.rules.columns.iter().map(column).collect()
 }
 
-fn row(kind: &Kind, version: &str, object: &Value, include: Include, now: i64) -> Value {
+/// One object as a row of a `Table`.
+pub(crate) fn row(kind: &Kind, version: &str, object: &Value, include: Include, now: i64) -> Value {
     let mut row = Map::new();
     row.insert("cells", (kind.rules.row)(object, now).into());
     match include {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::{BufMut, Bytes, BytesMut};
 use fairlead_api::value::{Value, json};
 use fairlead_api::{Failure, Kind, Look};
+use fairlead_runtime::Permit;
 use fairlead_store::{Backend, Entry, Error as StoreError, Event, Range, Revision, Watch};
 use futures_util::stream;
 use http::header::{CONTENT_TYPE, HeaderValue, TRANSFER_ENCODING};
@@ -23,6 +24,11 @@ use crate::read::{Filter, too_old_or_unavailable, unavailable, wait_for};
 use crate::reply::{self, Body};
 use crate::route::Target;
 use crate::{Inner, object, table};
+use frames::{FrameForm, FrameKey};
+
+pub(crate) mod frames;
+#[cfg(test)]
+mod tests;
 
 /// How often a quiet watch says how far it has got.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
@@ -31,13 +37,20 @@ const MIN_DURATION_SECONDS: u64 = 1800;
 /// No watch is longer, whatever it asks for: a year, which no clock overflows at.
 const MAX_DURATION_SECONDS: u64 = 365 * 24 * 3600;
 
+/// Bytes after which objects that are there at the beginning are sent, before more of them are written.
+const INITIAL_PIECE: usize = 4 << 10;
+/// Objects from this size on are sent as they are stored, between a beginning and an end of their own: copies of them, one a
+/// watch, would add up.
+const SHARED_FROM: usize = 2 << 10;
+
 /// Opens a watch. Mistakes are answered at once; the stream itself never fails, it ends.
 pub(crate) async fn watch(
-    server: &Inner,
+    server: &Arc<Inner>,
     target: &Target,
     options: &ListOptions,
     form: Form,
     include: table::Include,
+    permit: Permit,
 ) -> Result<Response<Body>, Failure> {
     let filter = Filter::new(target, options)?;
     let prefix = object::prefix(target.kind, &target.namespace);
@@ -54,9 +67,14 @@ pub(crate) async fn watch(
         deadline: Instant::now() + Duration::from_secs(seconds),
         next_bookmark: Instant::now() + BOOKMARK_EVERY,
         ready: VecDeque::new(),
+        initial: Vec::new().into_iter(),
+        initial_end: None,
+        events: VecDeque::new(),
+        server: server.clone(),
         stop: server.stop.clone(),
         ended: false,
         _open: server.metrics.watching(),
+        _permit: permit,
     };
     stream.open(&*server.store, &prefix, options).await?;
     Ok(stream.respond())
@@ -94,9 +112,18 @@ struct Stream {
     deadline: Instant,
     next_bookmark: Instant,
     ready: VecDeque<Bytes>,
+    /// Objects that were there at the beginning and are not written yet. Everything is written when it is about to be sent,
+    /// so that a watch that is not read costs little.
+    initial: std::vec::IntoIter<Arc<Entry>>,
+    /// The bookmark after them.
+    initial_end: Option<Revision>,
+    /// Changes that are not written yet.
+    events: VecDeque<Event>,
+    server: Arc<Inner>,
     stop: CancellationToken,
     ended: bool,
     _open: Watching,
+    _permit: Permit,
 }
 
 impl Stream {
@@ -117,20 +144,13 @@ impl Stream {
         Ok(())
     }
 
-    /// Queues what is there and, if asked for, the bookmark that says that this was all.
+    /// Remembers what is there and, if asked for, the bookmark that says that this was all.
     async fn initial(&mut self, store: &dyn Backend, prefix: &str) -> Result<Revision, Failure> {
         let range = Range { prefix: prefix.into(), ..Range::default() };
-        let page = store.range(range).await.map_err(too_old_or_unavailable)?;
-        let mut out = BytesMut::new();
-        for entry in page.entries.iter().filter(|entry| self.filter.matches(entry)) {
-            self.encoder.event(&mut out, "ADDED", entry);
-        }
-        if self.bookmarks {
-            self.encoder.bookmark(&mut out, page.revision, true);
-        }
-        if !out.is_empty() {
-            self.ready.push_back(out.freeze());
-        }
+        let mut page = store.range(range).await.map_err(too_old_or_unavailable)?;
+        page.entries.retain(|entry| self.filter.matches(entry));
+        self.initial = page.entries.into_iter();
+        self.initial_end = self.bookmarks.then_some(page.revision);
         Ok(page.revision)
     }
 
@@ -156,6 +176,13 @@ impl Stream {
             if let Some(bytes) = self.ready.pop_front() {
                 return Some(bytes);
             }
+            if self.write_initial() {
+                continue;
+            }
+            if let Some(event) = self.events.pop_front() {
+                self.event(&event);
+                continue;
+            }
             if self.ended {
                 return None;
             }
@@ -171,7 +198,7 @@ impl Stream {
         let mut out = BytesMut::new();
         tokio::select! {
             events = watch.next() => match events {
-                Ok(events) => self.events(&mut out, &events),
+                Ok(events) => self.events = events.into(),
                 Err(StoreError::Compacted { requested, oldest }) => self.expired(requested, oldest),
                 Err(_) => self.ended = true,
             },
@@ -187,21 +214,61 @@ impl Stream {
         }
     }
 
-    fn events(&mut self, out: &mut BytesMut, events: &[Event]) {
-        for event in events {
-            let before = event.previous.as_ref().filter(|entry| self.filter.matches(entry));
-            let after = (!event.deleted && self.filter.matches(&event.entry)).then_some(&event.entry);
-            match (before, after) {
-                (None, None) => {}
-                (None, Some(entry)) => self.encoder.event(out, "ADDED", entry),
-                (Some(_), Some(entry)) => self.encoder.event(out, "MODIFIED", entry),
-                (Some(_), None) if event.deleted => self.encoder.event(out, "DELETED", &event.entry),
-                (Some(before), None) => {
-                    // It left the selection: gone as it was, at the version of the change.
-                    let gone = Arc::new(before.at(event.revision));
-                    self.encoder.event(out, "DELETED", &gone);
+    /// Writes some of the objects that were there at the beginning. False if there are none left.
+    fn write_initial(&mut self) -> bool {
+        let mut out = BytesMut::new();
+        while out.len() < INITIAL_PIECE {
+            let Some(entry) = self.initial.next() else {
+                if let Some(revision) = self.initial_end.take() {
+                    self.encoder.bookmark(&mut out, revision, true);
                 }
+                break;
+            };
+            if self.encoder.sends_stored(&entry) {
+                if !out.is_empty() {
+                    self.ready.push_back(out.split().freeze());
+                }
+                self.ready.extend(stored("ADDED", &entry));
+                break;
             }
+            self.encoder.event(&mut out, "ADDED", &entry);
+        }
+        if !out.is_empty() {
+            self.ready.push_back(out.freeze());
+        }
+        !self.ready.is_empty()
+    }
+
+    fn event(&mut self, event: &Event) {
+        let before = event.previous.as_ref().filter(|entry| self.filter.matches(entry));
+        let after = (!event.deleted && self.filter.matches(&event.entry)).then_some(&event.entry);
+        let (kind, entry) = match (before, after) {
+            (None, None) => return,
+            (None, Some(entry)) => ("ADDED", entry),
+            (Some(_), Some(entry)) => ("MODIFIED", entry),
+            (Some(_), None) if event.deleted => ("DELETED", &event.entry),
+            (Some(before), None) => ("DELETED", before),
+        };
+        // What left the selection is gone as it was, at the version of the change.
+        let leaves = kind == "DELETED" && !event.deleted;
+        if !leaves && self.encoder.sends_stored(entry) {
+            self.ready.extend(stored(kind, entry));
+            return;
+        }
+        let key =
+            FrameKey { object: &entry.key, revision: event.revision, event: kind, form: self.encoder.frame_form() };
+        let encoder = &mut self.encoder;
+        let frame = self.server.frames.get(&key, || {
+            let mut out = BytesMut::new();
+            match leaves {
+                true => encoder.event(&mut out, kind, &Arc::new(entry.at(event.revision))),
+                false => encoder.event(&mut out, kind, entry),
+            }
+            out.freeze()
+        });
+        encoder.columns_sent = true;
+        if !frame.is_empty() {
+            self.ready.push_back(frame);
         }
     }
 
@@ -225,8 +292,21 @@ struct Encoder {
 }
 
 impl Encoder {
+    /// True if an object is sent as it is stored, shared with the store.
+    fn sends_stored(&self, entry: &Entry) -> bool {
+        self.sends_text() && entry.json.len() >= SHARED_FROM
+    }
+
+    fn sends_text(&self) -> bool {
+        matches!((self.form.shape, self.form.media, &self.kind.conversion), (Shape::Object, Media::Json, None))
+    }
+
+    fn frame_form(&self) -> FrameForm {
+        FrameForm::of(self.kind, self.form.media, self.form.shape, self.include, self.columns_sent)
+    }
+
     fn event(&mut self, out: &mut BytesMut, kind: &str, entry: &Arc<Entry>) {
-        if let (Shape::Object, Media::Json, None) = (self.form.shape, self.form.media, &self.kind.conversion) {
+        if self.sends_text() {
             frame(out, kind, &entry.json);
             return;
         }
@@ -279,6 +359,16 @@ impl Encoder {
             _ => frame(out, "ERROR", status.to_string().as_bytes()),
         }
     }
+}
+
+/// Returns an event in three parts, of which the object is shared with the store.
+fn stored(kind: &'static str, entry: &Entry) -> [Bytes; 3] {
+    let head: &'static [u8] = match kind {
+        "ADDED" => b"{\"type\":\"ADDED\",\"object\":",
+        "MODIFIED" => b"{\"type\":\"MODIFIED\",\"object\":",
+        _ => b"{\"type\":\"DELETED\",\"object\":",
+    };
+    [Bytes::from_static(head), entry.json.clone(), Bytes::from_static(b"}\n")]
 }
 
 fn frame(out: &mut BytesMut, kind: &str, object: &[u8]) {

@@ -9,6 +9,7 @@ mod full_disk;
 mod hangs;
 mod kubernetes;
 mod mirror;
+mod strangers;
 mod two_servers;
 
 use std::time::Duration;

@@ -209,8 +209,7 @@ async fn listen(server: &Server, dir: &TempDir, stop: &CancellationToken) -> Soc
     let (_, configs) = watch::channel(Arc::new(config));
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
-    let service = serve::in_flight::InFlight::new(server.clone(), serve::in_flight::Bounds::default());
-    tokio::spawn(serve::serve(listener, configs, service, Limits::default(), stop.clone()));
+    tokio::spawn(serve::serve(listener, configs, server.clone(), Limits::default(), stop.clone()));
     address
 }
 

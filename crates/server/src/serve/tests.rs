@@ -1,7 +1,5 @@
 //! The listener on real sockets with real certificates.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use bytes::Bytes;
 use http::StatusCode;
 use http_body_util::{BodyExt, Empty, Full};
@@ -19,10 +17,11 @@ use tokio_rustls::client::TlsStream as ClientStream;
 
 use super::certificates::renewal::{Renewal, Source};
 use super::certificates::{Pair, Purpose, Subject, authority, make};
-use super::in_flight::{Bounds, InFlight};
 use super::*;
 use crate::auth::certificate::Authorities;
 use crate::auth::{AUTHENTICATED, Authenticator};
+
+mod strangers;
 
 /// A server with its own authority.
 struct House {
@@ -60,8 +59,7 @@ async fn house_of<S, B>(limits: Limits, service: S) -> House
 where
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send + 'static,
-    B: Body + Send + 'static,
-    B::Data: Send,
+    B: Body<Data = Bytes> + Unpin + Send + 'static,
     B::Error: Into<Box<dyn StdError + Send + Sync>>,
 {
     let dir = tempfile::tempdir().expect("a directory");
@@ -240,17 +238,6 @@ async fn a_silent_client_is_cut_off() {
 }
 
 #[tokio::test]
-async fn connections_beyond_the_limit_wait() {
-    let house = house(Limits { connections: 1, ..Limits::default() }, |_| async { (200, String::new()) }).await;
-    let first = house.connect(None, b"h2").await.expect("a connection");
-    let second = tokio::time::timeout(Duration::from_millis(100), house.connect(None, b"h2")).await;
-    assert!(second.is_err(), "the second connection must wait");
-    drop(first);
-    let third = tokio::time::timeout(Duration::from_secs(5), house.connect(None, b"h2")).await;
-    assert!(third.is_ok_and(|third| third.is_ok()));
-}
-
-#[tokio::test]
 async fn requests_end_before_the_server_does() {
     let (entered, leave) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (inside, out) = (entered.clone(), leave.clone());
@@ -309,39 +296,4 @@ async fn a_new_certificate_is_used_without_a_restart() {
     let pair = house.renewal.pair(now()).expect("another certificate");
     house.configs.send_replace(house.renewal.config(&pair).expect("a configuration"));
     assert_ne!(shown().await, before);
-}
-
-#[tokio::test]
-async fn too_many_requests_are_refused_but_watches_do_not_count() {
-    let leave = Arc::new(Notify::new());
-    let count = Arc::new(AtomicUsize::new(0));
-    let (out, counter) = (leave.clone(), count.clone());
-    let inner = tower::service_fn(move |request: Request<Incoming>| {
-        let (out, counter) = (out.clone(), counter.clone());
-        async move {
-            counter.fetch_add(1, Ordering::SeqCst);
-            if request.uri().path() == "/slow" {
-                out.notified().await;
-            }
-            Ok::<_, Infallible>(Response::new(Full::new(Bytes::from_static(b"ok"))))
-        }
-    });
-    let service = InFlight::new(inner, Bounds { reading: 1, writing: 1 });
-    let house = house_of(Limits::default(), service.clone()).await;
-    let test = async {
-        while count.load(Ordering::SeqCst) == 0 {
-            tokio::task::yield_now().await;
-        }
-        let (code, headers, text) = house.get(None, b"h2", "/fast").await;
-        assert_eq!((code, headers["retry-after"].to_str().ok()), (429, Some("1")));
-        let status: fairlead_api::value::Value = serde_json::from_str(&text).expect("a Status");
-        assert_eq!((&status["reason"], &status["code"]), (&"TooManyRequests".into(), &429.into()));
-        assert_eq!(status["details"]["retryAfterSeconds"], 1);
-        assert_eq!(house.get(None, b"h2", "/fast?watch=1").await.0, 200);
-        assert_eq!(house.get(None, b"h2", "/fast?watch=false").await.0, 429);
-        leave.notify_one();
-    };
-    let (slow, ()) = tokio::join!(house.get(None, b"h2", "/slow"), test);
-    assert_eq!((slow.0, service.refused()), (200, 2));
-    assert_eq!(house.get(None, b"h2", "/fast").await.0, 200);
 }
