@@ -1,6 +1,6 @@
 //! Questions that are posted and answered, not stored: who am I, may I, is this token good; and tokens for ServiceAccounts.
 
-use fairlead_api::field::FieldError;
+use fairlead_api::field::{FieldError, FieldErrors};
 use fairlead_api::status::Subject;
 use fairlead_api::value::{Value, json};
 use fairlead_api::{Failure, Look, Path, kinds, schema};
@@ -64,7 +64,7 @@ fn may(server: &Inner, user: &User, spec: &Value, kind: &'static str) -> Result<
                 "exactly one of nonResourceAttributes or resourceAttributes must be specified"
             };
             let error = FieldError::invalid(&at, resource, why);
-            return Err(Failure::invalid(Subject { group: "authorization.k8s.io", kind, name: "" }, &vec![error]));
+            return Err(Failure::invalid(Subject { group: "authorization.k8s.io", kind, name: "" }, &FieldErrors::from([error])));
         }
     };
     let verb = if resource.is_object() { resource.text("verb") } else { path.text("verb") };
@@ -95,7 +95,7 @@ fn subject_of(spec: &Value) -> Result<User, Failure> {
             "at least one of user or group must be specified",
         );
         let subject = Subject { group: "authorization.k8s.io", kind: "SubjectAccessReview", name: "" };
-        return Err(Failure::invalid(subject, &vec![error]));
+        return Err(Failure::invalid(subject, &FieldErrors::from([error])));
     }
     Ok(User { name: spec.text("user").to_owned(), uid: spec.text("uid").to_owned(), groups, ..User::default() })
 }

@@ -10,6 +10,9 @@ pub fn validate_owners(owners: &[Value], path: &Path) -> FieldErrors {
     let mut errors = FieldErrors::new();
     let mut controller: Option<String> = None;
     for owner in owners {
+        if errors.is_full() {
+            break;
+        }
         errors.extend(reference(owner, path));
         if !owner.flag("controller") {
             continue;

@@ -80,7 +80,7 @@ fn text(time: Timestamp) -> String {
 }
 
 fn invalid(name: &str, error: FieldError) -> Failure {
-    let errors: FieldErrors = vec![error];
+    let errors: FieldErrors = FieldErrors::from([error]);
     Failure::invalid(Subject { group: "authentication.k8s.io", kind: "TokenRequest", name }, &errors)
 }
 
