@@ -6,9 +6,9 @@ use std::net::IpAddr;
 use crate::value::Value;
 use ipnet::IpNet;
 
+use crate::field::FieldErrors;
 use crate::kinds::service::spec;
 use crate::status::Subject;
-use crate::field::FieldErrors;
 use crate::{Failure, Look, Settings, ip};
 
 mod addresses;

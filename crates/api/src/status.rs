@@ -90,8 +90,7 @@ impl Failure {
     }
     /// 409 for a write based on an old version. `subject.kind` is the resource.
     pub fn conflict(subject: Subject<'_>, why: &str) -> Failure {
-        let message =
-            format!("Operation cannot be fulfilled on {} {}: {why}", subject.qualified(), subject.quoted());
+        let message = format!("Operation cannot be fulfilled on {} {}: {why}", subject.qualified(), subject.quoted());
         Failure::new(409, "Conflict", message).with(subject.details())
     }
     /// 403. `subject.kind` is the resource.
@@ -126,12 +125,8 @@ impl Failure {
         let text = if all.len() == 1 { all[0].clone() } else { format!("[{}]", all.join(", ")) };
         let mut details = subject.details();
         details.insert("causes", causes.into());
-        Failure::new(
-            422,
-            "Invalid",
-            format!("{} {} is invalid: {text}", subject.qualified(), subject.quoted()),
-        )
-        .with(details)
+        Failure::new(422, "Invalid", format!("{} {} is invalid: {text}", subject.qualified(), subject.quoted()))
+            .with(details)
     }
     /// 500.
     pub fn internal(message: impl Into<String>) -> Failure {

@@ -91,6 +91,7 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
         stop.clone(),
     )
     .await?;
+    service.charge_to(&account);
     let dialer = identity.dialer(Timestamp::now())?;
     service.reach_nodes_by(dialer.clone());
     let joinable = reachable(&config).is_some();

@@ -36,6 +36,7 @@ mod documents;
 mod expiry;
 mod health;
 pub mod join;
+mod large_requests;
 mod local;
 mod metrics;
 mod negotiate;
@@ -68,6 +69,8 @@ pub use object::read_foreign;
 pub use reply::Body;
 
 use access::Sender;
+use fairlead_runtime::Account;
+use large_requests::{CountedBody, LargeRequests, beside_workers};
 use negotiate::{Asked, Form};
 use options::{ListOptions, Query, WriteKind, WriteOptions};
 use reply::Reply;
@@ -134,6 +137,8 @@ pub(crate) struct Inner {
     pub(crate) join: OnceLock<join::Join>,
     /// What is shown beside the API, if anything.
     pub(crate) pages: OnceLock<pages::Pages>,
+    /// Places of requests with large bodies.
+    large: OnceLock<large_requests::LargeRequests>,
     /// Places of logs, commands and port-forwards.
     pub(crate) streams: Arc<tokio::sync::Semaphore>,
 }
@@ -159,6 +164,7 @@ impl Server {
             store,
             addresses,
             documents: documents::Documents::new(&kinds, &options.settings, options.advertise),
+            large: OnceLock::new(),
             options,
             kinds,
             metrics: metrics::Metrics::default(),
@@ -184,6 +190,13 @@ impl Server {
         }
     }
 
+    /// Makes large request bodies a budget of this account. The first call counts, and it comes before the first request.
+    pub fn charge_to(&self, account: &Account) {
+        if self.inner.large.set(LargeRequests::new(account)).is_err() {
+            tracing::warn!("large request bodies are a budget of another account");
+        }
+    }
+
     /// Lets machines join. The first word counts.
     pub fn let_join(&self, join: join::Join) {
         if self.inner.join.set(join).is_err() {
@@ -202,8 +215,15 @@ impl Server {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let route = route::route(&route::percent_decode(parts.uri.path()), &self.inner.kinds);
         let labels = metrics::Labels::of(&parts.method, &route, &query);
-        let mut call =
-            Call { server: &self.inner, parts: &parts, query: &query, started, warnings: Vec::new(), sender: None };
+        let mut call = Call {
+            server: &self.inner,
+            parts: &parts,
+            query: &query,
+            started,
+            warnings: Vec::new(),
+            sender: None,
+            placed: false,
+        };
         let mut body = std::pin::pin!(body);
         let answer = call.answer(&route, body.as_mut());
         let answer = match tokio::time::timeout(self.inner.options.request_timeout, answer).await {
@@ -244,6 +264,13 @@ where
     }
 }
 
+impl Inner {
+    /// Returns the places of large requests.
+    pub(crate) fn large(&self) -> &LargeRequests {
+        self.large.get_or_init(|| LargeRequests::new(&Account::default()))
+    }
+}
+
 /// One request on its way.
 struct Call<'a> {
     server: &'a Arc<Inner>,
@@ -253,6 +280,8 @@ struct Call<'a> {
     warnings: Vec<String>,
     /// Known once authentication went well.
     sender: Option<Sender>,
+    /// True while the request has a place for large requests.
+    placed: bool,
 }
 
 impl Call<'_> {
@@ -271,6 +300,7 @@ impl Call<'_> {
             };
             return pages::public(self.server, path, self.parts, said);
         }
+        route::check_length(&self.parts.uri)?;
         let sender = self.server.access.sender(self.parts).await?;
         self.sender = Some(sender.clone());
         let wish = access::Wish::of(self.parts, route, self.query);
@@ -358,10 +388,13 @@ impl Call<'_> {
         let reply = match operation {
             Operation::Get => read::get(&*self.server.store, target, self.query.text("resourceVersion")).await?,
             _ => {
-                let bytes = collect(body).await?;
+                let CountedBody { bytes, .. } = &self.server.large().collect(user, body).await?;
+                let place = self.server.large().enter(&user.name, bytes.len()).await;
+                self.placed = place.is_some();
                 let manager = options::manager_name(self.query.text("fieldManager"), self.user_agent());
                 let who = format!("{manager} ({})", user.name);
-                writers::on_behalf_of(who, self.write(operation, target, user, &bytes)).await?
+                let written = writers::on_behalf_of(who, self.write(operation, target, user, bytes));
+                beside_workers(place.as_ref(), written).await?
             }
         };
         reply::render(reply, form, include, clock::seconds())
@@ -469,6 +502,7 @@ impl Call<'_> {
             warnings: Vec::new(),
             how,
             started: self.started,
+            placed: self.placed,
         }
     }
 

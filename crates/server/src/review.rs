@@ -64,7 +64,10 @@ fn may(server: &Inner, user: &User, spec: &Value, kind: &'static str) -> Result<
                 "exactly one of nonResourceAttributes or resourceAttributes must be specified"
             };
             let error = FieldError::invalid(&at, resource, why);
-            return Err(Failure::invalid(Subject { group: "authorization.k8s.io", kind, name: "" }, &FieldErrors::from([error])));
+            return Err(Failure::invalid(
+                Subject { group: "authorization.k8s.io", kind, name: "" },
+                &FieldErrors::from([error]),
+            ));
         }
     };
     let verb = if resource.is_object() { resource.text("verb") } else { path.text("verb") };

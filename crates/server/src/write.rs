@@ -17,6 +17,7 @@ use fairlead_store::{Draft, Guard, Outcome, Revision, Txn, Write};
 
 use crate::allocate::{self, Allocation};
 use crate::auth::{User, nodes};
+use crate::large_requests::{LARGE, apart_if};
 use crate::options::{WriteOptions, revision};
 use crate::read::{subject, unavailable};
 use crate::reply::Reply;
@@ -40,6 +41,8 @@ pub(crate) struct Request<'a> {
     pub(crate) how: How,
     /// When the request came.
     pub(crate) started: Instant,
+    /// True if the request has a place for large requests already.
+    pub(crate) placed: bool,
 }
 
 /// How an existing object is changed; the ways differ in what is a condition and in whether an absent object is made.
@@ -211,18 +214,25 @@ impl Request<'_> {
                 self.warnings.extend(warnings);
                 return self.create_by_update(object).await;
             };
-            let old = object::load(self.stored(), &entry)?;
-            let mut new = produce(Some(&old), &mut warnings)?;
+            // The body of a patch may be small and the object large: then the request waits for its place here.
+            let large = entry.json.len() > LARGE;
+            let place = match self.placed {
+                true => None,
+                false => self.server.large().enter(self.user.map_or("", |user| &user.name), entry.json.len()).await,
+            };
+            let old = apart_if(large, || object::load(self.stored(), &entry))?;
+            let mut new = apart_if(large, || produce(Some(&old), &mut warnings))?;
             self.match_namespace(&mut new)?;
             self.precondition(&new, &old)?;
             privileges::keep(self.kind(), &mut new, &old);
             self.admit(&new, Some(&old))?;
             let allocation = self.prepare_update(&mut new, &old).await?;
-            self.check_update(&new, &old)?;
+            apart_if(large, || self.check_update(&new, &old))?;
             managed::keep_times(&old, &mut new);
             let mut notes = self.update_warnings(&new, &old);
             notes.splice(0..0, warnings);
-            let draft = object::encode(&new);
+            let draft = apart_if(large, || object::encode(&new));
+            drop(place);
             if self.options.dry_run {
                 self.warnings.extend(notes);
                 return Ok(self.reply(200, &new, &draft, Some(entry.revision)));

@@ -62,7 +62,11 @@ fn drop_topology(object: &mut Value, old: Option<&Value>) {
     for endpoint in object.get_mut("endpoints").and_then(Value::as_array_mut).into_iter().flatten() {
         let topology = endpoint.unset("deprecatedTopology").unwrap_or_default();
         let node = topology.text(HOSTNAME);
-        if endpoint.at("nodeName").is_null() && !node.is_empty() && known.contains(node) && names::subdomain(node).is_empty() {
+        if endpoint.at("nodeName").is_null()
+            && !node.is_empty()
+            && known.contains(node)
+            && names::subdomain(node).is_empty()
+        {
             ENDPOINT.place(endpoint, "nodeName", node);
         }
     }

@@ -128,7 +128,11 @@ fn validate_claims(claims: &[Value], pod: &Value, path: &Path, errors: &mut Fiel
         }
         if known.binary_search(&name).is_err() {
             let mut error = FieldError::not_found(&path, name);
-            let rest = if known.is_empty() { " which is empty".to_owned() } else { format!(": {}", known[..known.len().min(MAX_LISTED)].join(", ")) };
+            let rest = if known.is_empty() {
+                " which is empty".to_owned()
+            } else {
+                format!(": {}", known[..known.len().min(MAX_LISTED)].join(", "))
+            };
             error.detail = format!("must be one of the names in pod.spec.resourceClaims{rest}");
             errors.push(error);
         }

@@ -43,7 +43,10 @@ pub(super) fn status(service: &Value, old: &Value, _: &Settings) -> FieldErrors 
     let path = Path::new("status.loadBalancer.ingress");
     let ingress = service.at("status").at("loadBalancer").list("ingress");
     if service.at("spec").text("type") != spec::LOAD_BALANCER && !ingress.is_empty() {
-        return FieldErrors::from([FieldError::forbidden(&path, "may only be used when `spec.type` is 'LoadBalancer'")]);
+        return FieldErrors::from([FieldError::forbidden(
+            &path,
+            "may only be used when `spec.type` is 'LoadBalancer'",
+        )]);
     }
     let old: HashSet<&str> =
         old.at("status").at("loadBalancer").list("ingress").iter().map(|entry| entry.text("ip")).collect();

@@ -63,11 +63,8 @@ pub(super) fn source_ranges(service: &Value, old: Option<&Value>) -> FieldErrors
         // The capital letter is the reference server's.
         let path = Path::new("spec.LoadBalancerSourceRanges");
         check_type(&path);
-        let old: HashSet<&str> = old
-            .into_iter()
-            .flat_map(|old| old.at("spec").texts("loadBalancerSourceRanges"))
-            .map(str::trim)
-            .collect();
+        let old: HashSet<&str> =
+            old.into_iter().flat_map(|old| old.at("spec").texts("loadBalancerSourceRanges")).map(str::trim).collect();
         for (i, range) in ranges.iter().map(|range| range.trim()).enumerate() {
             if !old.contains(range) {
                 errors.extend(against(&path.index(i), range, ip::cidr::strict_reasons(range)));
@@ -94,7 +91,9 @@ fn singular_and_plural(spec: &Value) -> FieldErrors {
     match all.first() {
         None if one.is_empty() => FieldErrors::new(),
         None => FieldErrors::from([FieldError::required(&Path::new("spec.clusterIPs"), "")]),
-        Some(_) if one.is_empty() => FieldErrors::from([about_list(spec, "must be empty when `clusterIP` is not specified")]),
+        Some(_) if one.is_empty() => {
+            FieldErrors::from([about_list(spec, "must be empty when `clusterIP` is not specified")])
+        }
         Some(first) if *first != one => FieldErrors::from([about_list(spec, "first value must match `clusterIP`")]),
         Some(_) => FieldErrors::new(),
     }
