@@ -18,8 +18,10 @@ pub struct Failure {
     pub details: Option<Value>,
 }
 
-/// Maximum length in bytes of a message. Many messages quote what a client sent.
+/// Maximum size in bytes of a message as JSON. Many messages quote what a client sent.
 const MAX_MESSAGE: usize = 24 << 10;
+/// Maximum size in bytes of a character as JSON: control characters are written as `\u0001`.
+const MAX_ESCAPE: usize = 6;
 /// Size in bytes of the listed mistakes, as JSON, from which on no further is added.
 const MAX_TEXT: usize = 12 << 10;
 /// Maximum length in bytes of the name of an object in a message. A valid name has at most 253.
@@ -69,8 +71,8 @@ impl Failure {
     /// A failure without details.
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Failure {
         let mut message = message.into();
-        if message.len() > MAX_MESSAGE {
-            message = golang::shorten(&message, MAX_MESSAGE).into_owned();
+        if message.len() > MAX_MESSAGE / MAX_ESCAPE && escaped_size(&message) > MAX_MESSAGE {
+            message = golang::shorten(&message, MAX_MESSAGE / MAX_ESCAPE).into_owned();
         }
         Failure { code, reason, message, details: None }
     }

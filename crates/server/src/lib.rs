@@ -62,7 +62,7 @@ mod writers;
 mod yaml;
 
 pub use access::Authorization;
-pub use admission::{Admission, LoadBalancer};
+pub use admission::{Admission, ExternalIps, LoadBalancer};
 pub use local::Local;
 pub use nodes::{NodeDialer, NodeStream};
 pub use object::read_foreign;
@@ -570,7 +570,11 @@ impl Operation {
             "POST" if all && (!kind.namespaced || !target.namespace.is_empty()) => (Operation::Create, Verb::Create),
             "PUT" if !all => (Operation::Update, Verb::Update),
             "PATCH" if !all => (Operation::Patch, Verb::Patch),
-            "DELETE" if all => (Operation::DeleteCollection, Verb::DeleteCollection),
+            // One request cannot empty all namespaces: kube-apiserver installs this route below `namespaces/NAME` only.
+            "DELETE" if all && (!kind.namespaced || !target.namespace.is_empty()) => {
+                (Operation::DeleteCollection, Verb::DeleteCollection)
+            }
+            "DELETE" if all => return Err(not_allowed()),
             "DELETE" => (Operation::Delete, Verb::Delete),
             _ => return Err(not_allowed()),
         };

@@ -22,7 +22,7 @@ use crate::options::{WriteOptions, revision};
 use crate::read::{subject, unavailable};
 use crate::reply::Reply;
 use crate::route::Target;
-use crate::{Inner, clock, object, privileges};
+use crate::{Inner, admission, clock, object, privileges};
 
 /// How often a write that lost a race starts again before it gives up with a conflict.
 const ATTEMPTS: usize = 12;
@@ -75,7 +75,7 @@ impl Request<'_> {
         let mut object = object::to_stored(self.kind(), object);
         self.match_namespace(&mut object)?;
         self.admit_namespace(&object).await?;
-        self.admit(&object, None)?;
+        self.admit(&object, None).await?;
         (self.kind().rules.default)(&mut object, &self.server.options.settings);
         self.create_defaulted(object, true).await
     }
@@ -225,7 +225,7 @@ impl Request<'_> {
             self.match_namespace(&mut new)?;
             self.precondition(&new, &old)?;
             privileges::keep(self.kind(), &mut new, &old);
-            self.admit(&new, Some(&old))?;
+            self.admit(&new, Some(&old)).await?;
             let allocation = self.prepare_update(&mut new, &old).await?;
             apart_if(large, || self.check_update(&new, &old))?;
             managed::keep_times(&old, &mut new);
@@ -280,7 +280,7 @@ impl Request<'_> {
         }
         self.match_namespace(&mut object)?;
         self.admit_namespace(&object).await?;
-        self.admit(&object, None)?;
+        self.admit(&object, None).await?;
         object.map_mut("metadata").shift_remove("resourceVersion");
         self.create_defaulted(object, false).await
     }
@@ -403,7 +403,7 @@ impl Request<'_> {
     }
 
     /// What an administrator forbade.
-    fn admit(&self, object: &Value, old: Option<&Value>) -> Result<(), Failure> {
+    async fn admit(&self, object: &Value, old: Option<&Value>) -> Result<(), Failure> {
         if let Some(user) = self.user {
             self.server.access.check_escalation(user, self.target, object, old)?;
         }
@@ -412,7 +412,11 @@ impl Request<'_> {
         if let Some(Err(why)) = self.user.map(|user| nodes::restrict(user, self.kind(), object, old)) {
             return Err(Failure::forbidden(Subject { name, ..subject(self.target) }, &why));
         }
-        crate::admission::admit(&self.server.options.admission, self.kind(), object, old)
+        if *self.kind() == kinds::SERVICE && self.target.subresource.is_empty() {
+            let about = Subject { name, ..subject(self.target) };
+            admission::external_ips::admit(self.server, self.user, about, object, old).await?;
+        }
+        admission::admit(&self.server.options.admission, self.kind(), object, old)
             .map_err(|why| Failure::forbidden(Subject { name, ..subject(self.target) }, &why))
     }
 
