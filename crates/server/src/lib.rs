@@ -309,12 +309,15 @@ impl Call<'_> {
             pages::cookie::check_route(route)?;
         }
         if let Some(path) = pages::data(route) {
-            let bytes = if pages::takes_body(self.parts) { collect(body).await? } else { Bytes::new() };
+            let bytes = match pages::takes_body(self.parts) {
+                true => collect_at_most(body, SMALL_BODY).await?,
+                false => Bytes::new(),
+            };
             return pages::answer(self.server, path, sender.user(), self.parts, self.query, &bytes).await;
         }
         match route {
             Route::Path(path) if path == join::PATH => {
-                let bytes = collect(body).await?;
+                let bytes = collect_at_most(body, SMALL_BODY).await?;
                 join::answer(self.server, sender.user(), self.parts, &bytes).await
             }
             Route::Path(path) if path == backup::PATH => {
@@ -378,7 +381,7 @@ impl Call<'_> {
             Operation::Proxy if *target.kind == kinds::NODE => {
                 return connect::node(self.server, target, self.parts).await;
             }
-            Operation::Proxy => return proxy::proxy(self.server, target, self.parts, body).await,
+            Operation::Proxy => return proxy::proxy(self.server, user, target, self.parts, body).await,
             Operation::Log => return connect::log(self.server, target, self.query).await,
             Operation::Stream => return connect::stream(self.server, user, target, self.parts, self.query).await,
             _ => {}
@@ -613,16 +616,11 @@ impl Operation {
     }
 }
 
-/// Reads a body whole, up to the limit.
-async fn collect<B>(body: B) -> Result<Bytes, Failure>
-where
-    B: http_body::Body<Data = Bytes> + Send,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    collect_at_most(body, body::MAX_BODY).await
-}
+/// Maximum size of bodies that are no objects: a request for a certificate has about 1 KiB. Larger ones are counted
+/// (`large_requests`).
+const SMALL_BODY: usize = large_requests::LARGE;
 
-/// The same up to another limit.
+/// Reads a body whole, up to a limit.
 async fn collect_at_most<B>(body: B, most: usize) -> Result<Bytes, Failure>
 where
     B: http_body::Body<Data = Bytes> + Send,

@@ -16,9 +16,10 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
+use crate::auth::User;
 use crate::reply::{self, Body};
 use crate::route::Target;
-use crate::{Inner, collect, object, read, route};
+use crate::{Inner, object, read, route};
 
 mod tls;
 
@@ -28,7 +29,13 @@ const CONNECT: Duration = Duration::from_secs(5);
 const ANSWER: Duration = Duration::from_secs(30);
 
 /// Passes a request on.
-pub(crate) async fn proxy<B>(server: &Inner, target: &Target, parts: &Parts, body: B) -> Result<Response<Body>, Failure>
+pub(crate) async fn proxy<B>(
+    server: &Inner,
+    user: &User,
+    target: &Target,
+    parts: &Parts,
+    body: B,
+) -> Result<Response<Body>, Failure>
 where
     B: http_body::Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -41,7 +48,8 @@ where
     if target.rest.is_empty() && matches!(parts.method, Method::GET | Method::HEAD) {
         return Ok(with_slash(parts));
     }
-    forward(&wanted, address, parts, collect(body).await?).await
+    let body = server.large().collect(user, body).await?;
+    forward(&wanted, address, parts, body.bytes.clone()).await
 }
 
 /// `[SCHEME:]NAME[:PORT]`.

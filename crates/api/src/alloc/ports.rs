@@ -104,8 +104,8 @@ fn assign(ports: &mut [Value], all: bool, ledger: &mut Ledger<'_>) -> Result<(),
     for port in ports.iter().filter(|port| port.int("nodePort") != 0) {
         wanted_for.entry(port.int("port")).or_insert(port.int("nodePort"));
     }
-    for i in 0..ports.len() {
-        let (number, wanted) = (ports[i].int("port"), ports[i].int("nodePort"));
+    for (i, port) in ports.iter_mut().enumerate() {
+        let (number, wanted) = (port.int("port"), port.int("nodePort"));
         if wanted == 0 && !all {
             continue;
         }
@@ -121,7 +121,7 @@ fn assign(ports: &mut [Value], all: bool, ledger: &mut Ledger<'_>) -> Result<(),
                 got
             }
         };
-        SERVICE_PORT.place(&mut ports[i], "nodePort", got);
+        SERVICE_PORT.place(port, "nodePort", got);
     }
     Ok(())
 }

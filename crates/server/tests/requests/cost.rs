@@ -123,3 +123,31 @@ async fn reviews_are_bounded() {
     let answer = server.send(admin(), "POST", path, review.to_string()).await;
     assert_eq!((answer.code, answer.size < MAX_ANSWER), (422, true));
 }
+
+#[tokio::test]
+async fn a_role_whose_lists_multiply_is_refused_before_they_do() {
+    let server = server().await;
+    let binding = json!({
+        "metadata": {"name": "tenant"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "admin"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "tenant"}],
+    });
+    server.make("/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings", binding).await;
+    let words: Vec<String> = (0..2_000).map(|at| format!("w{at}")).collect();
+    let rule = json!({"verbs": words, "apiGroups": words, "resources": words, "resourceNames": words});
+    let role = json!({"metadata": {"name": "r"}, "rules": [rule]}).to_string();
+    let path = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles";
+    // Until the binding reaches the server by its watch, the tenant may not write roles at all.
+    let refused = async {
+        loop {
+            let answer = server.send(user("tenant", &["system:authenticated"]), "POST", path, role.clone()).await;
+            let message = answer.body["message"].as_str().unwrap_or_default().to_owned();
+            assert_eq!((answer.code, answer.size < MAX_ANSWER), (403, true), "{message}");
+            if message.contains("at most 10000 are compared") {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), refused).await.expect("the role is refused");
+}
