@@ -6,9 +6,10 @@ use std::net::IpAddr;
 use crate::value::Value;
 use ipnet::IpNet;
 
+use crate::field::FieldErrors;
 use crate::kinds::service::spec;
 use crate::status::Subject;
-use crate::{Failure, FieldError, Look, Settings, ip};
+use crate::{Failure, Look, Settings, ip};
 
 mod addresses;
 mod families;
@@ -178,7 +179,7 @@ fn put(spec: &mut Value, name: &'static str, value: impl Into<Value>) {
 }
 
 /// A Service that cannot be because of these mistakes.
-fn invalid(service: &Value, errors: Vec<FieldError>) -> Failure {
+fn invalid(service: &Value, errors: FieldErrors) -> Failure {
     let name = service.at("metadata").text("name");
     Failure::invalid(Subject { group: "", kind: "Service", name }, &errors)
 }

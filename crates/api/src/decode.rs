@@ -22,14 +22,37 @@ pub struct Decoded {
     pub unknown: Vec<String>,
 }
 
-/// Decodes an object of type `of`. `apiVersion` and `kind` are kept if they are there. Fields behind a gate are unknown.
+/// Maximum number of elements of one list in an object from a client. Rules that compare elements stay within a second.
+/// Kubernetes has no such bound; its store takes objects of 1.5 MiB, which is about as many endpoints in one list.
+pub const MAX_LIST: usize = 25_000;
+/// Maximum number of list elements and map entries in an object from a client. Defaults make an empty element of two bytes a few
+/// hundred bytes of memory.
+pub const MAX_ELEMENTS: usize = 100_000;
+/// Maximum number of unknown fields that are named, as sigs.k8s.io/json has it (maxStrictErrors).
+const MAX_UNKNOWN: usize = 100;
+/// Maximum length in bytes of a name in a message.
+const MAX_NAME: usize = 1 << 10;
+
+/// Decodes an object of type `of` that is ours or was stored before. `apiVersion` and `kind` are kept if they are there. Fields
+/// behind a gate are unknown.
 pub fn decode(of: &'static Struct, value: Value) -> Result<Decoded, Mismatch> {
-    decode_gated(of, value, &|_| false)
+    run(of, value, &|_| false, usize::MAX, usize::MAX)
 }
 
-/// The same with the fields that open gates bring.
+/// Decodes an object from a client, with the fields that open gates bring. Its lists are bounded by [`MAX_LIST`] and
+/// [`MAX_ELEMENTS`].
 pub fn decode_gated(of: &'static Struct, value: Value, open: &dyn Fn(Gate) -> bool) -> Result<Decoded, Mismatch> {
-    let mut decoder = Decoder { unknown: Vec::new(), error: None, path: Vec::new(), open };
+    run(of, value, open, MAX_LIST, MAX_ELEMENTS)
+}
+
+fn run(
+    of: &'static Struct,
+    value: Value,
+    open: &dyn Fn(Gate) -> bool,
+    max_list: usize,
+    elements: usize,
+) -> Result<Decoded, Mismatch> {
+    let mut decoder = Decoder { unknown: Vec::new(), error: None, path: Vec::new(), open, max_list, elements };
     let value = decoder.top(of, value);
     match decoder.error {
         Some(error) => Err(error),
@@ -43,6 +66,10 @@ struct Decoder<'a> {
     error: Option<Mismatch>,
     path: Vec<Step>,
     open: &'a dyn Fn(Gate) -> bool,
+    /// Maximum number of elements of one list.
+    max_list: usize,
+    /// The number of list elements and map entries that may still come.
+    elements: usize,
 }
 
 enum Step {
@@ -84,9 +111,11 @@ impl Decoder<'_> {
         let mut given: Vec<(*const Field, Value)> = Vec::with_capacity(map.len());
         for (name, value) in map {
             let Some(field) = of.field(&name).filter(|field| field.gate.is_none_or(self.open)) else {
-                self.path.push(Step::Field(name));
-                self.unknown.push(self.strict_path());
-                self.path.pop();
+                if self.unknown.len() < MAX_UNKNOWN {
+                    self.path.push(Step::Field(name));
+                    self.unknown.push(self.strict_path());
+                    self.path.pop();
+                }
                 continue;
             };
             self.path.push(Step::Field(field.name.into()));
@@ -176,6 +205,14 @@ impl Decoder<'_> {
     }
 
     fn list(&mut self, item: &'static Shape, items: Vec<Value>, of: &'static Struct) -> Value {
+        if items.len() > self.max_list {
+            let why = format!("a list may have at most {} elements, this one has {}", self.max_list, items.len());
+            self.fail(format!("{}: {why}", self.strict_path()));
+            return Value::Null;
+        }
+        if !self.take_elements(items.len()) {
+            return Value::Null;
+        }
         let mut out = Vec::with_capacity(items.len());
         for (index, value) in items.into_iter().enumerate() {
             self.path.push(Step::Index(index));
@@ -186,8 +223,26 @@ impl Decoder<'_> {
         Value::Array(out)
     }
 
+    /// Counts elements before they are decoded. Returns false if there are too many.
+    fn take_elements(&mut self, count: usize) -> bool {
+        match self.elements.checked_sub(count) {
+            Some(left) => {
+                self.elements = left;
+                true
+            }
+            None => {
+                let why = format!("an object may have at most {MAX_ELEMENTS} list elements and map entries");
+                self.fail(format!("{}: {why}", self.strict_path()));
+                false
+            }
+        }
+    }
+
     /// Maps are written with sorted keys.
     fn map(&mut self, item: &'static Shape, map: Map, of: &'static Struct) -> Value {
+        if !self.take_elements(map.len()) {
+            return Value::Null;
+        }
         let mut entries: Vec<(Key, Value)> = map.into_iter().collect();
         for (_, value) in &mut entries {
             let taken = value.take();
@@ -225,7 +280,7 @@ impl Decoder<'_> {
                 } else {
                     "2006-01-02T15:04:05Z07:00"
                 };
-                let quoted = golang::quote(&text);
+                let quoted = golang::quote_short(&text, MAX_NAME);
                 self.fail(format!("parsing time {quoted} as \"{layout}\": cannot parse {quoted} as \"2006\""));
                 Value::Null
             }
@@ -282,10 +337,11 @@ impl Decoder<'_> {
         let mut text = String::new();
         for step in &self.path {
             match step {
-                Step::Field(name) if text.is_empty() => text.push_str(name),
                 Step::Field(name) => {
-                    text.push('.');
-                    text.push_str(name);
+                    if !text.is_empty() {
+                        text.push('.');
+                    }
+                    text.push_str(&golang::shorten(name, MAX_NAME));
                 }
                 Step::Index(index) => text.push_str(&format!("[{index}]")),
             }

@@ -1,6 +1,7 @@
 //! What a user got wrong, field by field, in the words of the Kubernetes API.
 
 use std::fmt;
+use std::ops::Deref;
 
 use crate::value::{Key, Value};
 
@@ -23,9 +24,9 @@ impl Path {
     pub fn index(&self, index: usize) -> Path {
         Path(format!("{}[{index}]", self.0))
     }
-    /// An entry of this map.
+    /// An entry of this map. Keys come from outside: a long one is shortened, for every path below repeats it.
     pub fn key(&self, key: &str) -> Path {
-        Path([&self.0, "[", key, "]"].concat())
+        Path([&self.0, "[", &golang::shorten(key, MAX_FIELD), "]"].concat())
     }
 }
 
@@ -73,12 +74,105 @@ pub struct FieldError {
     pub detail: String,
 }
 
-/// All mistakes of one object, in the order the rules found them.
-pub type FieldErrors = Vec<FieldError>;
+/// Maximum number of mistakes that are kept of one object. Each costs a few hundred bytes, and an object has room for a million.
+pub const MAX_MISTAKES: usize = 100;
+/// Maximum length in bytes of the path of a field in a mistake.
+const MAX_FIELD: usize = 1 << 10;
+/// Maximum length in bytes of a wrong value in a mistake.
+pub const MAX_SHOWN: usize = 4 << 10;
+/// Maximum length in bytes of the detail of a mistake.
+const MAX_DETAIL: usize = 4 << 10;
+
+/// The mistakes of one object, in the order the rules found them. The first [`MAX_MISTAKES`] are kept, of the others it is known
+/// that there are some. Rules that go through long lists stop at [`FieldErrors::is_full`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FieldErrors {
+    kept: Vec<FieldError>,
+    more: bool,
+}
+
+impl FieldErrors {
+    /// Returns an empty list.
+    pub const fn new() -> FieldErrors {
+        FieldErrors { kept: Vec::new(), more: false }
+    }
+    /// Adds a mistake, unless the list is full.
+    pub fn push(&mut self, error: FieldError) {
+        if self.is_full() {
+            self.more = true;
+        } else {
+            self.kept.push(error);
+        }
+    }
+    /// True if no further mistake is kept.
+    pub fn is_full(&self) -> bool {
+        self.kept.len() >= MAX_MISTAKES
+    }
+    /// True if there are mistakes that are not kept.
+    pub fn has_more(&self) -> bool {
+        self.more
+    }
+    /// Removes and returns the first mistake.
+    pub fn into_first(self) -> Option<FieldError> {
+        self.kept.into_iter().next()
+    }
+}
+
+impl Deref for FieldErrors {
+    type Target = [FieldError];
+    fn deref(&self) -> &[FieldError] {
+        &self.kept
+    }
+}
+
+impl<const N: usize> From<[FieldError; N]> for FieldErrors {
+    fn from(errors: [FieldError; N]) -> FieldErrors {
+        errors.into_iter().collect()
+    }
+}
+
+/// An iterator that finds mistakes one by one is left at the first that is not kept.
+impl Extend<FieldError> for FieldErrors {
+    fn extend<I: IntoIterator<Item = FieldError>>(&mut self, errors: I) {
+        for error in errors {
+            self.push(error);
+            if self.more {
+                return;
+            }
+        }
+    }
+}
+
+impl FromIterator<FieldError> for FieldErrors {
+    fn from_iter<I: IntoIterator<Item = FieldError>>(errors: I) -> FieldErrors {
+        let mut all = FieldErrors::new();
+        all.extend(errors);
+        all
+    }
+}
+
+impl IntoIterator for FieldErrors {
+    type Item = FieldError;
+    type IntoIter = std::vec::IntoIter<FieldError>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.kept.into_iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a FieldErrors {
+    type Item = &'a FieldError;
+    type IntoIter = std::slice::Iter<'a, FieldError>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.kept.iter()
+    }
+}
 
 impl FieldError {
     fn new(path: &Path, mistake: Mistake, value: Option<String>, detail: impl Into<String>) -> FieldError {
-        FieldError { field: path.to_string(), mistake, value, detail: detail.into() }
+        let field = golang::shorten(&path.0, MAX_FIELD).into_owned();
+        let detail = detail.into();
+        let detail = if detail.len() > MAX_DETAIL { golang::shorten(&detail, MAX_DETAIL).into_owned() } else { detail };
+        FieldError { field, mistake, value, detail }
     }
     /// Nothing where something must be.
     pub fn required(path: &Path, detail: impl Into<String>) -> FieldError {
@@ -173,22 +267,22 @@ pub trait Shown {
 
 impl Shown for &str {
     fn shown(&self) -> String {
-        golang::quote(self)
+        golang::quote_short(self, MAX_SHOWN)
     }
 }
 impl Shown for String {
     fn shown(&self) -> String {
-        golang::quote(self)
+        golang::quote_short(self, MAX_SHOWN)
     }
 }
 impl Shown for &String {
     fn shown(&self) -> String {
-        golang::quote(self)
+        golang::quote_short(self, MAX_SHOWN)
     }
 }
 impl Shown for &Key {
     fn shown(&self) -> String {
-        golang::quote(self)
+        golang::quote_short(self, MAX_SHOWN)
     }
 }
 impl Shown for i64 {
@@ -205,8 +299,8 @@ impl Shown for bool {
 impl Shown for &Value {
     fn shown(&self) -> String {
         match self {
-            Value::String(text) => golang::quote(text),
-            other => other.to_string(),
+            Value::String(text) => golang::quote_short(text, MAX_SHOWN),
+            other => golang::json_short(other, MAX_SHOWN),
         }
     }
 }

@@ -1,10 +1,21 @@
 //! JSON bodies from outside: parsed once, with repeated keys found, and errors in the reference server's words.
 
 use std::cell::Cell;
+use std::collections::HashSet;
 use std::fmt;
 
 use crate::value::{Map, Number, Value};
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+
+use crate::golang;
+
+/// Maximum number of values in a body. Each takes about 40 bytes, however short it is written: `[0,0,0...]` of the largest body
+/// would take 60 MB.
+const MAX_VALUES: usize = 400_000;
+/// Maximum number of repeated keys that are named, as sigs.k8s.io/json has it (maxStrictErrors).
+const MAX_DUPLICATES: usize = 100;
+/// Maximum length in bytes of the path of a repeated key.
+const MAX_PATH: usize = 1 << 10;
 
 /// A parsed body.
 #[derive(Debug, PartialEq)]
@@ -17,22 +28,36 @@ pub struct Parsed {
 
 /// Parses a body. The error is the text Go's decoder gives for the same bytes.
 pub fn parse(body: &[u8]) -> Result<Parsed, String> {
-    let repeated = Cell::new(false);
+    let seen = Seen { repeated: Cell::new(false), values: Cell::new(0) };
     let mut reader = serde_json::Deserializer::from_slice(body);
-    let value = Tree(&repeated).deserialize(&mut reader).and_then(|v| reader.end().map(|()| v));
+    let value = Tree(&seen).deserialize(&mut reader).and_then(|v| reader.end().map(|()| v));
     match value {
-        Ok(value) if !repeated.get() => Ok(Parsed { value, duplicates: Vec::new() }),
+        Ok(value) if !seen.repeated.get() => Ok(Parsed { value, duplicates: Vec::new() }),
         Ok(value) => Ok(Parsed { value, duplicates: duplicates(body) }),
+        Err(_) if seen.values.get() > MAX_VALUES => Err(format!("the body has more than {MAX_VALUES} values")),
         Err(error) => Err(syntax(body).unwrap_or_else(|| error.to_string())),
     }
 }
 
-/// Builds a [`Value`] and notes whether any key came twice.
-struct Tree<'a>(&'a Cell<bool>);
+/// What a [`Tree`] noted about a body.
+struct Seen {
+    /// True if any key came twice.
+    repeated: Cell<bool>,
+    /// The number of values so far.
+    values: Cell<usize>,
+}
+
+/// Builds a [`Value`].
+struct Tree<'a>(&'a Seen);
 
 impl<'de> DeserializeSeed<'de> for Tree<'_> {
     type Value = Value;
     fn deserialize<D: Deserializer<'de>>(self, d: D) -> Result<Value, D::Error> {
+        let values = self.0.values.get() + 1;
+        self.0.values.set(values);
+        if values > MAX_VALUES {
+            return Err(D::Error::custom("too many values"));
+        }
         d.deserialize_any(self)
     }
 }
@@ -75,7 +100,7 @@ impl<'de> Visitor<'de> for Tree<'_> {
         while let Some(key) = entries.next_key::<String>()? {
             let value = entries.next_value_seed(Tree(self.0))?;
             if map.insert(key, value).is_some() {
-                self.0.set(true);
+                self.0.repeated.set(true);
             }
         }
         Ok(Value::Object(map))
@@ -84,18 +109,53 @@ impl<'de> Visitor<'de> for Tree<'_> {
 
 /// The paths of repeated keys in a body known to parse.
 fn duplicates(body: &[u8]) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut walk = Walk::default();
     let mut reader = serde_json::Deserializer::from_slice(body);
     // The body parsed once already, so this cannot fail; if it did, no duplicate would be reported.
-    let _ = Paths { path: String::new(), found: &mut found }.deserialize(&mut reader);
-    found
+    let _ = Paths(&mut walk).deserialize(&mut reader);
+    walk.found
+}
+
+/// The way to the present key, and the paths of repeated keys so far.
+#[derive(Default)]
+struct Walk {
+    steps: Vec<Step>,
+    found: Vec<String>,
+}
+
+enum Step {
+    Key(String),
+    Index(usize),
+}
+
+impl Walk {
+    /// Records the present key as repeated. A path is only formatted here: a long key with many fields inside is sent once but
+    /// would be formatted for each of them.
+    fn record(&mut self) {
+        if self.found.len() >= MAX_DUPLICATES {
+            return;
+        }
+        let mut path = String::new();
+        for step in &self.steps {
+            match step {
+                Step::Key(key) => {
+                    if !path.is_empty() {
+                        path.push('.');
+                    }
+                    path.push_str(&golang::shorten(key, MAX_PATH));
+                }
+                Step::Index(index) => path.push_str(&format!("[{index}]")),
+            }
+        }
+        let path = golang::shorten(&path, MAX_PATH).into_owned();
+        if !self.found.contains(&path) {
+            self.found.push(path);
+        }
+    }
 }
 
 /// Walks a body again, with the path of each key at hand.
-struct Paths<'a> {
-    path: String,
-    found: &'a mut Vec<String>,
-}
+struct Paths<'a>(&'a mut Walk);
 
 impl<'de> DeserializeSeed<'de> for Paths<'_> {
     type Value = ();
@@ -128,24 +188,26 @@ impl<'de> Visitor<'de> for Paths<'_> {
         Ok(())
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        let mut index = 0;
-        while seq
-            .next_element_seed(Paths { path: format!("{}[{index}]", self.path), found: &mut *self.found })?
-            .is_some()
-        {
-            index += 1;
+        for index in 0.. {
+            self.0.steps.push(Step::Index(index));
+            let item = seq.next_element_seed(Paths(&mut *self.0))?;
+            self.0.steps.pop();
+            if item.is_none() {
+                break;
+            }
         }
         Ok(())
     }
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
-        let mut seen: Vec<String> = Vec::new();
+        let mut seen: HashSet<String> = HashSet::new();
         while let Some(key) = entries.next_key::<String>()? {
-            let path = if self.path.is_empty() { key.clone() } else { format!("{}.{key}", self.path) };
-            if seen.contains(&key) && !self.found.contains(&path) {
-                self.found.push(path.clone());
+            let repeated = !seen.insert(key.clone());
+            self.0.steps.push(Step::Key(key));
+            if repeated {
+                self.0.record();
             }
-            entries.next_value_seed(Paths { path, found: &mut *self.found })?;
-            seen.push(key);
+            entries.next_value_seed(Paths(&mut *self.0))?;
+            self.0.steps.pop();
         }
         Ok(())
     }

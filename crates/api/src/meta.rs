@@ -81,6 +81,9 @@ pub fn validate_finalizer_names(object: &Value) -> FieldErrors {
 pub fn validate_labels(labels: &Value, path: &Path) -> FieldErrors {
     let mut errors = FieldErrors::new();
     for (key, value) in labels.as_object().into_iter().flatten() {
+        if errors.is_full() {
+            break;
+        }
         let value = value.as_str().unwrap_or_default();
         errors.extend(invalid(path, key, names::label_key(key)));
         errors.extend(invalid(path, value, names::label_value(value)));
@@ -149,10 +152,10 @@ fn name(meta: &Value, rule: fn(&str, bool) -> Reasons) -> FieldErrors {
 fn namespace(meta: &Value, namespaced: bool) -> FieldErrors {
     let (path, value) = (metadata("namespace"), meta.text("namespace"));
     match (namespaced, value) {
-        (true, "") => vec![FieldError::required(&path, "")],
+        (true, "") => FieldErrors::from([FieldError::required(&path, "")]),
         (true, _) => invalid(&path, value, names::label(value)),
         (false, "") => FieldErrors::new(),
-        (false, _) => vec![FieldError::forbidden(&path, "not allowed on this type")],
+        (false, _) => FieldErrors::from([FieldError::forbidden(&path, "not allowed on this type")]),
     }
 }
 
@@ -173,6 +176,9 @@ fn annotations(annotations: &Value) -> FieldErrors {
     let mut errors = FieldErrors::new();
     let mut size = 0;
     for (key, value) in annotations.as_object().into_iter().flatten() {
+        if errors.is_full() {
+            break;
+        }
         // Unlike that of a label, the prefix of an annotation's key may have capitals.
         errors.extend(invalid(&path, key, names::label_key(&key.to_lowercase())));
         size += key.len() + value.as_str().unwrap_or_default().len();
@@ -196,6 +202,9 @@ fn finalizers(names: &[&str], shown: &Value) -> FieldErrors {
 fn managed_fields(entries: &[Value]) -> FieldErrors {
     let mut errors = FieldErrors::new();
     for (index, entry) in entries.iter().enumerate() {
+        if errors.is_full() {
+            break;
+        }
         let path = metadata("managedFields").index(index);
         let operation = entry.text("operation");
         if !["Apply", "Update"].contains(&operation) {
@@ -213,16 +222,15 @@ fn managed_fields(entries: &[Value]) -> FieldErrors {
     errors
 }
 
-/// Mistakes in the name of a field manager, in `managedFields` or in the query of a request.
+/// Mistakes in the name of a field manager, in `managedFields` or in the query of a request: its length, or else its first
+/// character that cannot be printed. (kube-apiserver lists every such character, each with the whole name.)
 pub fn validate_manager(manager: &str, path: &Path) -> FieldErrors {
     let mut errors = FieldErrors::new();
     if manager.len() > MAX_MANAGER {
         errors.push(FieldError::too_long(path, MAX_MANAGER));
+        return errors;
     }
-    for (at, c) in manager.char_indices() {
-        if golang::is_print(c) {
-            continue;
-        }
+    if let Some((at, c)) = manager.char_indices().find(|(_, c)| !golang::is_print(*c)) {
         let why = format!("invalid character U+{:04X} (at position {at})", u32::from(c));
         errors.push(FieldError::invalid(path, manager, why));
     }

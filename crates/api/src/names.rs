@@ -39,7 +39,7 @@ pub fn subdomain(text: &str) -> Reasons {
 
 /// The key of a label or annotation: `app` or `example.com/app`.
 pub fn label_key(text: &str) -> Reasons {
-    let parts: Vec<&str> = text.split('/').collect();
+    let parts: Vec<&str> = text.splitn(3, '/').collect();
     let mut reasons = Reasons::new();
     let name = match parts[..] {
         [name] => name,

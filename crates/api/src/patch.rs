@@ -5,7 +5,7 @@
 
 use crate::value::Value;
 
-use crate::field::{FieldError, Path};
+use crate::field::{FieldError, FieldErrors, MAX_SHOWN, Path};
 use crate::json::{Parsed, parse};
 use crate::schema::Struct;
 use crate::status::Subject;
@@ -39,13 +39,13 @@ impl Patched {
     /// The failure for a result that `why` says cannot be decoded, or that `fieldValidation=Strict` refuses.
     pub fn undecodable(&self, why: &str) -> Failure {
         let (shown, why) = match &self.shown {
-            Shown::Result => (self.value.to_string(), why.to_owned()),
+            Shown::Result => (golang::json_short(&self.value, MAX_SHOWN), why.to_owned()),
             Shown::Patch(of, patch) => {
                 (patch.clone(), strategic::misfit(of, &self.value).unwrap_or_else(|| why.to_owned()))
             }
         };
         let error = FieldError::invalid(&Path::new("patch"), shown, why);
-        Failure::invalid(Subject { group: "", kind: "", name: "" }, &vec![error])
+        Failure::invalid(Subject { group: "", kind: "", name: "" }, &FieldErrors::from([error]))
     }
 }
 
@@ -86,7 +86,7 @@ pub fn merge(object: &Value, patch: &[u8]) -> Result<Patched, Failure> {
 pub fn strategic(of: &'static Struct, object: &Value, patch: &[u8]) -> Result<Patched, Failure> {
     let parsed = parse(patch).map_err(Failure::bad_request)?;
     let doubts = duplicates(&parsed);
-    let shown = Shown::Patch(of, golang::plain(&parsed.value));
+    let shown = Shown::Patch(of, golang::display_short(&golang::Plain(&parsed.value), MAX_SHOWN));
     match parsed.value {
         Value::Object(patch) => Ok(Patched { value: strategic::merge(of, object, patch)?, doubts, shown }),
         Value::Null => Ok(Patched { value: object.clone(), doubts, shown }),

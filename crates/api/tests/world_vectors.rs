@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use fairlead_api::field::FieldErrors;
 use fairlead_api::kinds::{self, Kind, pod};
 use fairlead_api::status::Subject;
 use fairlead_api::value::{Map, Value, json};
@@ -198,17 +199,17 @@ fn update(kind: &Kind, body: Value, old: &Value, part: &str) -> Result<Value, Fa
     finish(kind, errors, object)
 }
 
-fn finish(kind: &Kind, mut errors: Vec<fairlead_api::FieldError>, object: Value) -> Result<Value, Failure> {
+fn finish(kind: &Kind, errors: FieldErrors, object: Value) -> Result<Value, Failure> {
     let metadata = object.at("metadata");
     let name = metadata.text("name");
     let plain = name.replace("${ns}", "ns");
-    let mut all: Vec<_> = (if name.is_empty() { Vec::new() } else { (kind.rules.name)(&plain, false) })
+    let mut all: FieldErrors = (if name.is_empty() { Vec::new() } else { (kind.rules.name)(&plain, false) })
         .into_iter()
         .map(|reason| {
             fairlead_api::FieldError::invalid(&fairlead_api::Path::new("metadata").child("name"), name, reason)
         })
         .collect();
-    all.append(&mut errors);
+    all.extend(errors);
     if all.is_empty() {
         return Ok(object);
     }

@@ -10,12 +10,11 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use fairlead_balancer::run::Provisioning;
 use fairlead_control::NodeRanges;
-use fairlead_server::Authorization;
-use fairlead_server::WatchBounds;
 use fairlead_server::audit;
 use fairlead_server::auth::Anonymous;
 use fairlead_server::serve::Limits;
 use fairlead_server::serve::in_flight::Bounds;
+use fairlead_server::{Authorization, ExternalIps, WatchBounds};
 use ipnet::IpNet;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -71,6 +70,8 @@ pub(crate) struct Config {
     pub(crate) tls_files: Option<(PathBuf, PathBuf)>,
     pub(crate) service_ranges: Vec<IpNet>,
     pub(crate) node_ports: RangeInclusive<u16>,
+    /// Who may write `spec.externalIPs`.
+    pub(crate) external_ips: ExternalIps,
     /// Where `spec.externalIPs` may come from; empty: anywhere.
     pub(crate) external_ip_ranges: Vec<IpNet>,
     pub(crate) store: Store,
@@ -84,8 +85,6 @@ pub(crate) struct Config {
     pub(crate) issuers: Vec<String>,
     pub(crate) service_account_keys: Vec<PathBuf>,
     pub(crate) service_account_signing_key: Option<PathBuf>,
-    /// Plugins on top of the default ones.
-    pub(crate) admission_enabled: Vec<String>,
     /// Default plugins that are not to be used.
     pub(crate) admission_disabled: Vec<String>,
     pub(crate) audit: Option<audit::Options>,
@@ -280,7 +279,7 @@ fn resolve(flags: &Flags, role: Role, environment: &Environment) -> anyhow::Resu
     let node_ports = flags.service_node_port_range.as_ref().map_or(NODE_PORTS, |Text(text)| text);
     let gates = value::list(&flags.feature_gates).join(",");
     let issuers = value::list(&flags.service_account_issuer);
-    let (admission_enabled, admission_disabled) = admission::plugins(flags)?;
+    let admission_disabled = admission::plugins(flags)?;
     let store = store(flags)?;
     // Servers that share a store agree on one of them.
     let provisioning = if matches!(store, Store::Etcd(_)) { Provisioning::Elected } else { Provisioning::Here };
@@ -297,6 +296,7 @@ fn resolve(flags: &Flags, role: Role, environment: &Environment) -> anyhow::Resu
         node: node::settings(flags, role, &service_ranges)?,
         service_ranges,
         node_ports: value::ports("service-node-port-range", node_ports)?,
+        external_ips: admission::external_ips(flags),
         external_ip_ranges: value::networks("external-ip-range", &value::list(&flags.external_ip_range))?,
         store,
         gates: Gates::parse(&gates).map_err(|why| value::invalid("feature-gates", &gates, why))?,
@@ -308,7 +308,6 @@ fn resolve(flags: &Flags, role: Role, environment: &Environment) -> anyhow::Resu
         issuers: if issuers.is_empty() { vec![ISSUER.to_owned()] } else { issuers },
         service_account_keys: value::list(&flags.service_account_key_file).into_iter().map(PathBuf::from).collect(),
         service_account_signing_key: path(&flags.service_account_signing_key_file),
-        admission_enabled,
         admission_disabled,
         audit: audit(flags)?,
         in_flight: in_flight(flags)?,

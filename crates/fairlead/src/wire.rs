@@ -226,7 +226,6 @@ fn options(
     inside: Option<SocketAddr>,
     backup: Option<Backup>,
 ) -> anyhow::Result<Options> {
-    let wants = |plugin: &str| config.admission_enabled.iter().any(|enabled| enabled == plugin);
     if !config.admission_disabled.is_empty() {
         let plugins = config.admission_disabled.join(", ");
         tracing::warn!("--disable-admission-plugins: these are part of the server and stay on: {plugins}");
@@ -235,8 +234,9 @@ fn options(
         settings: settings(config),
         extra_kinds: extra_kinds(config)?,
         admission: Admission {
-            deny_external_ips: wants("DenyServiceExternalIPs"),
+            external_ips: config.external_ips,
             external_ip_ranges: config.external_ip_ranges.clone(),
+            load_balancer_pools: config.balancer.as_ref().map(balancer::pools).unwrap_or_default(),
             load_balancer: config.balancer.as_ref().map(balancer::limits),
         },
         advertise: inside.unwrap_or_else(|| SocketAddr::new(advertised(config), address.port())),

@@ -112,6 +112,11 @@ impl Access {
         Ok(session)
     }
 
+    /// Returns the mode of authorization.
+    pub(crate) fn authorization(&self) -> Authorization {
+        self.authorization
+    }
+
     /// 403 unless the user may.
     pub(crate) fn authorize(&self, user: &User, attributes: &Attributes<'_>) -> Result<(), Failure> {
         match self.decide(user, attributes) {
@@ -244,7 +249,7 @@ fn is_on(entry: &Arc<Entry>, node: &str) -> bool {
 }
 
 /// Whether a Service is of type LoadBalancer.
-fn is_balanced(entry: &Arc<Entry>) -> bool {
+pub(crate) fn is_balanced(entry: &Arc<Entry>) -> bool {
     object::with_index(&kinds::SERVICE, entry, |index| {
         index.fields.iter().any(|(field, value)| *field == "spec.type" && **value == *"LoadBalancer")
     })

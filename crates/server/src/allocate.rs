@@ -187,7 +187,7 @@ impl KnownRanges {
 }
 
 /// The ranges of all ServiceCIDRs that are ready, the server's own first. Read again only when one of them has changed.
-async fn ranges(server: &Inner) -> Result<Arc<[IpNet]>, Failure> {
+pub(crate) async fn ranges(server: &Inner) -> Result<Arc<[IpNet]>, Failure> {
     let range = Range { prefix: object::prefix(&kinds::SERVICE_CIDR, "").into(), ..Range::default() };
     let page = server.store.range(range).await.map_err(unavailable)?;
     if let Some(known) = server.ranges.of(&page.entries) {

@@ -9,7 +9,8 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use fairlead_api::value::{Value, json};
+use fairlead_api::golang;
+use fairlead_api::value::{Map, Value, json};
 use jiff::Timestamp;
 
 use crate::auth::User;
@@ -21,6 +22,14 @@ mod tests;
 
 /// Events that may wait to be written: a second or so of a busy server.
 const QUEUE: usize = 10_000;
+
+/// Maximum length in bytes of the URI in an event. With the bounds below an event has about 10 KiB, and the queue 100 MiB when the
+/// disk does not keep up.
+const MAX_URI: usize = 4 << 10;
+/// Maximum length in bytes of the message of a failure in an event.
+const MAX_MESSAGE: usize = 2 << 10;
+/// Maximum length in bytes of the user agent and of each name in an event.
+const MAX_TEXT: usize = 512;
 
 /// Where the log goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,13 +127,14 @@ impl Drop for Shared {
 impl Event<'_> {
     /// The event as the log has it.
     pub fn json(&self) -> Value {
+        let short = |text: &str, max: usize| golang::shorten(text, max).into_owned();
         let mut event = json!({
             "kind": "Event",
             "apiVersion": "audit.k8s.io/v1",
             "level": "Metadata",
             "auditID": self.id,
             "stage": "ResponseComplete",
-            "requestURI": self.uri,
+            "requestURI": short(self.uri, MAX_URI),
             "verb": self.verb,
             "user": self.user.info(),
         });
@@ -135,14 +145,17 @@ impl Event<'_> {
             event["sourceIPs"] = json!([source.to_string()]);
         }
         if !self.user_agent.is_empty() {
-            event["userAgent"] = self.user_agent.into();
+            event["userAgent"] = short(self.user_agent, MAX_TEXT).into();
         }
         if self.object.is_object() {
-            event["objectRef"] = self.object.clone();
+            let fields = self.object.as_object().into_iter().flatten();
+            let shortened =
+                fields.map(|(name, text)| (name.clone(), short(text.as_str().unwrap_or_default(), MAX_TEXT)));
+            event["objectRef"] = shortened.map(|(name, text)| (name, text.into())).collect::<Map>().into();
         }
         event["responseStatus"] = match self.failure {
             Some((reason, message)) => {
-                json!({"metadata": {}, "status": "Failure", "message": message, "reason": reason, "code": self.code})
+                json!({"metadata": {}, "status": "Failure", "message": short(message, MAX_MESSAGE), "reason": reason, "code": self.code})
             }
             None => json!({"metadata": {}, "code": self.code}),
         };

@@ -124,6 +124,9 @@ pub enum Rejection {
     /// No known token.
     #[error("invalid bearer token")]
     Unknown,
+    /// The Authorization header holds no bearer token.
+    #[error("the Authorization header is not of the form \"Bearer TOKEN\"")]
+    Scheme,
     /// Made for somebody else.
     #[error("token audiences {0} is invalid for the target audiences {1}")]
     Audience(String, String),
@@ -195,7 +198,7 @@ impl Authenticator {
         if let Ok(Some(user)) = certificate {
             return Ok(Some(user));
         }
-        let token = match bearer(&request.headers) {
+        let token = match bearer(&request.headers)? {
             Some(token) => Some(Cow::Borrowed(token)),
             None => web_socket::token(&request.headers)?.map(Cow::Owned),
         };
@@ -251,9 +254,21 @@ pub fn unauthorized() -> Failure {
     Failure::new(401, "Unauthorized", "Unauthorized")
 }
 
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let mut words = headers.get(header::AUTHORIZATION)?.to_str().ok()?.trim().splitn(3, ' ');
-    let scheme = words.next()?;
-    let token = words.next()?;
-    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+/// Returns the bearer token, or `None` if there is no Authorization header or an empty one. Any other scheme, an empty token and
+/// a second header are refused: a client that shows credentials is not to be answered as if it had shown none.
+fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Rejection> {
+    let mut values = headers.get_all(header::AUTHORIZATION).into_iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(Rejection::Scheme);
+    }
+    let text = value.to_str().map_err(|_| Rejection::Scheme)?.trim();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let mut words = text.splitn(3, ' ');
+    match (words.next(), words.next()) {
+        (Some(scheme), Some(token)) if scheme.eq_ignore_ascii_case("bearer") && !token.is_empty() => Ok(Some(token)),
+        _ => Err(Rejection::Scheme),
+    }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use fairlead_api::Failure;
+use fairlead_api::{Failure, json};
 use futures_util::stream;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::request::Parts;
@@ -12,6 +12,7 @@ use http::{Method, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use tokio::io::AsyncReadExt;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::auth::rbac::{Attributes, Target};
 use crate::reply::Body;
@@ -44,6 +45,10 @@ impl std::fmt::Debug for Backup {
     }
 }
 
+/// Maximum number of copies at a time. Each takes as much of the disk as the store until its client has read it.
+const MAX_COPIES: usize = 2;
+static COPIES: Semaphore = Semaphore::const_new(MAX_COPIES);
+
 /// How much is read and sent at a time.
 const CHUNK: usize = 256 * 1024;
 
@@ -59,14 +64,18 @@ pub(crate) async fn answer(server: &Inner, parts: &Parts) -> Result<Response<Bod
             "this server keeps nothing that it could copy; its store has tools of its own",
         ));
     };
+    let permit = COPIES.try_acquire().map_err(|_| {
+        let why = format!("{MAX_COPIES} copies of the store are being taken, please try again later");
+        Failure { details: Some(json!({"retryAfterSeconds": 10})), ..Failure::new(429, "TooManyRequests", why) }
+    })?;
     let file = backup.dir.join(format!("backup-{}.tmp", uuid::Uuid::new_v4()));
-    let guard = Temporary(file.clone());
+    let guard = Temporary { file: file.clone(), _permit: permit };
     let failed = |why: String| Failure::internal(format!("the store cannot be copied: {why}"));
     tokio::task::spawn_blocking(move || (backup.copy)(&file))
         .await
         .map_err(|error| failed(error.to_string()))?
         .map_err(failed)?;
-    let file = tokio::fs::File::open(&guard.0).await.map_err(|error| failed(error.to_string()))?;
+    let file = tokio::fs::File::open(&guard.file).await.map_err(|error| failed(error.to_string()))?;
     let chunks = stream::unfold((file, guard), |(mut file, guard)| async move {
         let mut chunk = vec![0; CHUNK];
         match file.read(&mut chunk).await {
@@ -83,11 +92,14 @@ pub(crate) async fn answer(server: &Inner, parts: &Parts) -> Result<Response<Bod
 }
 
 /// Removes its file in the end.
-struct Temporary(PathBuf);
+struct Temporary {
+    file: PathBuf,
+    _permit: SemaphorePermit<'static>,
+}
 
 impl Drop for Temporary {
     fn drop(&mut self) {
         // Gone already is as good.
-        let _ = std::fs::remove_file(&self.0);
+        let _ = std::fs::remove_file(&self.file);
     }
 }

@@ -137,5 +137,6 @@ fn request<'a>(server: &'a Inner, target: &'a Target) -> write::Request<'a> {
         warnings: Vec::new(),
         how: write::How::Replace,
         started: Instant::now(),
+        placed: false,
     }
 }

@@ -36,6 +36,7 @@ mod documents;
 mod expiry;
 mod health;
 pub mod join;
+mod large_requests;
 mod local;
 mod metrics;
 mod negotiate;
@@ -62,7 +63,7 @@ mod writers;
 mod yaml;
 
 pub use access::Authorization;
-pub use admission::{Admission, LoadBalancer};
+pub use admission::{Admission, ExternalIps, LoadBalancer};
 pub use local::Local;
 pub use nodes::{NodeDialer, NodeStream};
 pub use object::read_foreign;
@@ -70,10 +71,12 @@ pub use reply::Body;
 pub use shares::WatchBounds;
 
 use access::Sender;
+use large_requests::{LargeRequests, beside_workers};
 use negotiate::{Asked, Form};
 use options::{ListOptions, Query, WriteKind, WriteOptions};
 use reply::Reply;
 use route::{Route, Target};
+use shares::CountedBody;
 use write::How;
 
 /// What an administrator chose.
@@ -140,6 +143,8 @@ pub(crate) struct Inner {
     pub(crate) frames: watch::frames::Frames,
     /// Seats for requests, watches, streams and bodies.
     shares: OnceLock<shares::Shares>,
+    /// Places of requests that are much work.
+    large: LargeRequests,
 }
 
 impl Server {
@@ -163,6 +168,7 @@ impl Server {
             store,
             addresses,
             documents: documents::Documents::new(&kinds, &options.settings, options.advertise),
+            large: LargeRequests::new(),
             options,
             kinds,
             metrics: metrics::Metrics::default(),
@@ -215,8 +221,15 @@ impl Server {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let route = route::route(&route::percent_decode(parts.uri.path()), &self.inner.kinds);
         let labels = metrics::Labels::of(&parts.method, &route, &query);
-        let mut call =
-            Call { server: &self.inner, parts: &parts, query: &query, started, warnings: Vec::new(), sender: None };
+        let mut call = Call {
+            server: &self.inner,
+            parts: &parts,
+            query: &query,
+            started,
+            warnings: Vec::new(),
+            sender: None,
+            placed: false,
+        };
         let mut body = std::pin::pin!(body);
         let answer = call.answer(&route, body.as_mut());
         let answer = match tokio::time::timeout(self.inner.options.request_timeout, answer).await {
@@ -273,6 +286,8 @@ struct Call<'a> {
     warnings: Vec<String>,
     /// Known once authentication went well.
     sender: Option<Sender>,
+    /// True while the request has a place for large requests.
+    placed: bool,
 }
 
 impl Call<'_> {
@@ -286,11 +301,12 @@ impl Call<'_> {
         }
         if let (Some(path), Some(_)) = (pages::is_public(route), self.server.pages.get()) {
             let said = match pages::login_body(path, self.parts) {
-                Some(most) => self.server.shares().body(body, most, None).await,
+                Some(most) => self.server.shares().body(body, most, None).await.map(|body| body.bytes),
                 None => Ok(Bytes::new()),
             };
             return pages::public(self.server, path, self.parts, said);
         }
+        route::check_length(&self.parts.uri)?;
         let sender = self.server.access.sender(self.parts).await?;
         self.sender = Some(sender.clone());
         if sender.real.name != auth::ANONYMOUS
@@ -304,13 +320,16 @@ impl Call<'_> {
             pages::cookie::check_route(route)?;
         }
         if let Some(path) = pages::data(route) {
-            let bytes = if pages::takes_body(self.parts) { self.collect(body).await? } else { Bytes::new() };
+            let bytes = match pages::takes_body(self.parts) {
+                true => self.collect(body, SMALL_BODY).await?.bytes,
+                false => Bytes::new(),
+            };
             let _seat = self.seat().await?;
             return pages::answer(self.server, path, sender.user(), self.parts, self.query, &bytes).await;
         }
         match route {
             Route::Path(path) if path == join::PATH => {
-                let bytes = self.collect(body).await?;
+                let bytes = self.collect(body, SMALL_BODY).await?.bytes;
                 let _seat = self.seat().await?;
                 join::answer(self.server, sender.user(), self.parts, &bytes).await
             }
@@ -384,9 +403,9 @@ impl Call<'_> {
                 return connect::node(self.server, user, target, self.parts).await;
             }
             Operation::Proxy => {
-                let bytes = self.collect(body).await?;
+                let body = self.collect(body, body::MAX_BODY).await?;
                 let _seat = self.seat().await?;
-                return proxy::proxy(self.server, target, self.parts, bytes).await;
+                return proxy::proxy(self.server, target, self.parts, body.bytes.clone()).await;
             }
             Operation::Log => return connect::log(self.server, user, target, self.query).await,
             Operation::Stream => return connect::stream(self.server, user, target, self.parts, self.query).await,
@@ -394,7 +413,13 @@ impl Call<'_> {
         }
         let form = negotiate::negotiate(&self.parts.headers, self.query.get("pretty"), operation.asked())?;
         let include = self.include()?;
-        let bytes = if operation == Operation::Get { Bytes::new() } else { self.collect(body).await? };
+        let body = match operation {
+            Operation::Get => CountedBody::default(),
+            _ => self.collect(body, body::MAX_BODY).await?,
+        };
+        // A large request waits for its place without a seat, so that one user's large requests do not use up the seats.
+        let place = self.server.large.enter(&user.name, body.bytes.len()).await;
+        self.placed = place.is_some();
         // The seat is free again once the answer is made, as in kube-apiserver: how fast the client takes the answer does
         // not matter to others.
         let _seat = self.seat().await?;
@@ -403,7 +428,8 @@ impl Call<'_> {
             _ => {
                 let manager = options::manager_name(self.query.text("fieldManager"), self.user_agent());
                 let who = format!("{manager} ({})", user.name);
-                writers::on_behalf_of(who, self.write(operation, target, user, &bytes)).await?
+                let written = writers::on_behalf_of(who, self.write(operation, target, user, &body.bytes));
+                beside_workers(place.as_ref(), written).await?
             }
         };
         reply::render(reply, form, include, clock::seconds())
@@ -440,14 +466,14 @@ impl Call<'_> {
         self.parts.extensions.get::<local::Trusted>().is_some()
     }
 
-    /// Reads the body whole, up to the limit.
-    async fn collect<B>(&self, body: B) -> Result<Bytes, Failure>
+    /// Reads the body whole, up to a limit. Its bytes are charged to the user as long as the result lives.
+    async fn collect<B>(&self, body: B, most: usize) -> Result<CountedBody, Failure>
     where
         B: http_body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let user = self.sender.as_ref().map(|sender| &sender.real);
-        self.server.shares().body(body, body::MAX_BODY, user).await
+        self.server.shares().body(body, most, user).await
     }
 
     async fn write(
@@ -539,6 +565,7 @@ impl Call<'_> {
             warnings: Vec::new(),
             how,
             started: self.started,
+            placed: self.placed,
         }
     }
 
@@ -606,7 +633,11 @@ impl Operation {
             "POST" if all && (!kind.namespaced || !target.namespace.is_empty()) => (Operation::Create, Verb::Create),
             "PUT" if !all => (Operation::Update, Verb::Update),
             "PATCH" if !all => (Operation::Patch, Verb::Patch),
-            "DELETE" if all => (Operation::DeleteCollection, Verb::DeleteCollection),
+            // One request cannot empty all namespaces: kube-apiserver installs this route below `namespaces/NAME` only.
+            "DELETE" if all && (!kind.namespaced || !target.namespace.is_empty()) => {
+                (Operation::DeleteCollection, Verb::DeleteCollection)
+            }
+            "DELETE" if all => return Err(not_allowed()),
             "DELETE" => (Operation::Delete, Verb::Delete),
             _ => return Err(not_allowed()),
         };
@@ -644,6 +675,9 @@ impl Operation {
         }
     }
 }
+
+/// Maximum size of bodies that are no objects: a request for a certificate has about 1 KiB.
+const SMALL_BODY: usize = large_requests::LARGE;
 
 /// How much of an unwanted body is read, and for how long.
 const DISCARDED: usize = 8 * body::MAX_BODY;

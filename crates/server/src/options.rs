@@ -1,10 +1,14 @@
 //! The query parameters of a request, checked as the reference server checks them.
 
 use fairlead_api::field::{FieldErrors, Path};
+use fairlead_api::meta::validate_manager;
 use fairlead_api::status::Subject;
 use fairlead_api::{Failure, FieldError, golang};
 
 use crate::route::percent_decode;
+
+/// Maximum length in bytes of a parameter that a message quotes.
+const MAX_QUOTED: usize = 1 << 10;
 
 /// A parsed query string. Repeated parameters keep all their values.
 #[derive(Debug, Default, Clone)]
@@ -51,7 +55,7 @@ impl Query {
             let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
             let looks_right = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
             let why = if looks_right { "value out of range" } else { "invalid syntax" };
-            Failure::bad_request(format!("strconv.ParseInt: parsing {}: {why}", golang::quote(text)))
+            Failure::bad_request(format!("strconv.ParseInt: parsing {}: {why}", golang::quote_short(text, MAX_QUOTED)))
         })
     }
 }
@@ -105,7 +109,7 @@ impl WriteOptions {
             }
             _ => {}
         }
-        errors.extend(manager_errors(manager));
+        errors.extend(validate_manager(manager, &Path::new("fieldManager")));
         let dry_run = query.all("dryRun");
         errors.extend(dry_run_errors(&dry_run));
         let validation = query.text("fieldValidation");
@@ -145,22 +149,8 @@ pub(crate) fn manager_name(given: &str, user_agent: &str) -> String {
         return given.to_owned();
     }
     let program = user_agent.split('/').next().unwrap_or_default();
-    let printable: String = program.chars().filter(|c| !c.is_control()).collect();
-    let name: String = printable.chars().take(MAX_FIELD_MANAGER).collect();
+    let name: String = program.chars().filter(|c| !c.is_control()).take(MAX_FIELD_MANAGER).collect();
     if name.is_empty() { "unknown".to_owned() } else { name }
-}
-
-fn manager_errors(manager: &str) -> FieldErrors {
-    let path = Path::new("fieldManager");
-    let mut errors = FieldErrors::new();
-    if manager.len() > MAX_FIELD_MANAGER {
-        errors.push(FieldError::too_long(&path, MAX_FIELD_MANAGER));
-    }
-    for (at, c) in manager.char_indices().filter(|(_, c)| c.is_control()) {
-        let why = format!("invalid character U+{:04X} (at position {at})", c as u32);
-        errors.push(FieldError::invalid(&path, manager, why));
-    }
-    errors
 }
 
 pub(crate) fn dry_run_errors(values: &[&str]) -> FieldErrors {
@@ -168,7 +158,7 @@ pub(crate) fn dry_run_errors(values: &[&str]) -> FieldErrors {
         return FieldErrors::new();
     }
     let shown = fairlead_api::value::Value::from(values.iter().map(|v| (*v).to_owned()).collect::<Vec<_>>());
-    vec![FieldError::not_supported(&Path::new("dryRun"), &shown, &["All"])]
+    FieldErrors::from([FieldError::not_supported(&Path::new("dryRun"), &shown, &["All"])])
 }
 
 /// 422 for mistakes in options.
@@ -273,7 +263,7 @@ pub(crate) fn revision(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| {
         let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         let why = if digits { "value out of range" } else { "invalid syntax" };
-        let quoted = golang::quote(text);
+        let quoted = golang::quote_short(text, MAX_QUOTED);
         format!("resourceVersion: Invalid value: {quoted}: strconv.ParseUint: parsing {quoted}: {why}")
     })
 }

@@ -37,6 +37,7 @@ pub(crate) async fn bind(
         warnings: Vec::new(),
         how: write::How::Patch,
         started: Instant::now(),
+        placed: false,
     };
     request
         .update(|live, _| {

@@ -1,6 +1,6 @@
 //! Questions that are posted and answered, not stored: who am I, may I, is this token good; and tokens for ServiceAccounts.
 
-use fairlead_api::field::FieldError;
+use fairlead_api::field::{FieldError, FieldErrors};
 use fairlead_api::status::Subject;
 use fairlead_api::value::{Value, json};
 use fairlead_api::{Failure, Look, Path, kinds, schema};
@@ -13,6 +13,11 @@ use crate::options::FieldValidation;
 use crate::reply::Reply;
 use crate::route::Target;
 use crate::{Inner, clock};
+
+/// Maximum number of groups in an access review. Each is compared with the subjects of all bindings.
+const MAX_GROUPS: usize = 1000;
+/// Maximum number of bytes of the audiences in a review or request of a token, which stand in the token or in the answer.
+const MAX_AUDIENCES: usize = 4 << 10;
 
 /// Answers a question.
 pub(crate) async fn review(
@@ -30,7 +35,10 @@ pub(crate) async fn review(
     let spec = object.at("spec").clone();
     let status = match target.kind.kind {
         "SelfSubjectReview" => json!({"userInfo": user.info()}),
-        "TokenReview" => server.access.authenticator.review(&spec, &*server.access, Timestamp::now()).await?,
+        "TokenReview" => {
+            check_audiences(&spec, "TokenReview")?;
+            server.access.authenticator.review(&spec, &*server.access, Timestamp::now()).await?
+        }
         "SelfSubjectRulesReview" => server.access.rules_review(user, spec.text("namespace")),
         "SelfSubjectAccessReview" => may(server, user, &spec, "SelfSubjectAccessReview")?,
         "LocalSubjectAccessReview" => {
@@ -42,6 +50,16 @@ pub(crate) async fn review(
     object.set("status", status);
     object.map_mut("metadata").insert("creationTimestamp", Value::Null);
     Ok(Reply::document(201, object))
+}
+
+/// Refuses more audiences than a token has room for.
+fn check_audiences(spec: &Value, kind: &'static str) -> Result<(), Failure> {
+    let size: usize = spec.texts("audiences").iter().map(|audience| audience.len() + 1).sum();
+    if size <= MAX_AUDIENCES {
+        return Ok(());
+    }
+    let error = FieldError::too_long(&Path::new("spec").child("audiences"), MAX_AUDIENCES);
+    Err(Failure::invalid(Subject { group: "authentication.k8s.io", kind, name: "" }, &FieldErrors::from([error])))
 }
 
 /// The status of an access review.
@@ -64,7 +82,10 @@ fn may(server: &Inner, user: &User, spec: &Value, kind: &'static str) -> Result<
                 "exactly one of nonResourceAttributes or resourceAttributes must be specified"
             };
             let error = FieldError::invalid(&at, resource, why);
-            return Err(Failure::invalid(Subject { group: "authorization.k8s.io", kind, name: "" }, &vec![error]));
+            return Err(Failure::invalid(
+                Subject { group: "authorization.k8s.io", kind, name: "" },
+                &FieldErrors::from([error]),
+            ));
         }
     };
     let verb = if resource.is_object() { resource.text("verb") } else { path.text("verb") };
@@ -88,6 +109,11 @@ fn set_reason(status: &mut Value, reason: String) {
 /// The user an access review asks about.
 fn subject_of(spec: &Value) -> Result<User, Failure> {
     let groups: Vec<String> = spec.texts("groups").into_iter().map(str::to_owned).collect();
+    if groups.len() > MAX_GROUPS {
+        let error = FieldError::too_many(&Path::new("spec").child("groups"), groups.len(), MAX_GROUPS);
+        let subject = Subject { group: "authorization.k8s.io", kind: "SubjectAccessReview", name: "" };
+        return Err(Failure::invalid(subject, &FieldErrors::from([error])));
+    }
     if spec.text("user").is_empty() && groups.is_empty() {
         let error = FieldError::invalid(
             &Path::new("spec").child("user"),
@@ -95,7 +121,7 @@ fn subject_of(spec: &Value) -> Result<User, Failure> {
             "at least one of user or group must be specified",
         );
         let subject = Subject { group: "authorization.k8s.io", kind: "SubjectAccessReview", name: "" };
-        return Err(Failure::invalid(subject, &vec![error]));
+        return Err(Failure::invalid(subject, &FieldErrors::from([error])));
     }
     Ok(User { name: spec.text("user").to_owned(), uid: spec.text("uid").to_owned(), groups, ..User::default() })
 }
@@ -111,22 +137,40 @@ fn same_namespace(spec: &Value, target: &Target) -> Result<(), Failure> {
     )))
 }
 
-/// A Node gets tokens that end with a Pod of its own. A Pod that names no account, and so uses `default`, cannot be named by one.
-async fn for_own_pod(server: &Inner, node: &str, target: &Target, request: &Value) -> Result<(), Failure> {
-    let bound = request.at("spec").at("boundObjectRef");
-    let own = match bound.text("kind") {
-        "Pod" => {
-            let pod = server.access.find(&kinds::POD, &target.namespace, bound.text("name")).await?;
-            pod.is_some_and(|pod| pod.at("spec").text("nodeName") == node)
-        }
-        "" => target.name == "default",
-        _ => false,
-    };
-    if own {
-        return Ok(());
-    }
+/// Checks a Node's request for a token: the token must be bound to a Pod that runs on the Node and uses the ServiceAccount, so that
+/// it ends with the Pod, and be for an audience that the Pod asks for. The rules and their words are those of kube-apiserver
+/// (plugin/pkg/admission/noderestriction, admitServiceAccount).
+async fn check_node_token(server: &Inner, node: &str, target: &Target, request: &Value) -> Result<(), Failure> {
     let about = Subject { group: "", kind: "serviceaccounts", name: &target.name };
-    Err(Failure::forbidden(about, &format!("node {node:?} gets tokens for its own Pods alone")))
+    let refuse = |why: String| Err(Failure::forbidden(about, &why));
+    let bound = request.at("spec").at("boundObjectRef");
+    let (version, kind, name) = (bound.text("apiVersion"), bound.text("kind"), bound.text("name"));
+    if (version, kind) != ("v1", "Pod") || name.is_empty() {
+        return refuse("node requested token not bound to a pod".to_owned());
+    }
+    let uid = bound.text("uid");
+    if uid.is_empty() {
+        return refuse("node requested token with a pod binding without a uid".to_owned());
+    }
+    let pod = server.access.find(&kinds::POD, &target.namespace, name).await?;
+    let pod = pod.ok_or_else(|| Failure::not_found(Subject { group: "", kind: "pods", name }))?;
+    if pod.at("metadata").text("uid") != uid {
+        return refuse(format!(
+            "the UID in the bound object reference ({uid}) does not match the UID in record. The object might have been deleted \
+             and then recreated"
+        ));
+    }
+    if pod.at("spec").text("nodeName") != node {
+        return refuse("node requested token bound to a pod scheduled on a different node".to_owned());
+    }
+    if !nodes::names(&pod, "serviceaccounts", &target.name) {
+        return refuse("node requested token bound to a pod that uses another service account".to_owned());
+    }
+    let known = nodes::token_audiences(&pod);
+    match request.at("spec").texts("audiences").into_iter().find(|audience| !known.contains(audience)) {
+        Some(audience) => refuse(format!("audience {audience:?} not found in pod spec volume")),
+        None => Ok(()),
+    }
 }
 
 /// A token for a ServiceAccount.
@@ -135,8 +179,9 @@ async fn token(server: &Inner, user: &User, target: &Target, bytes: &[u8], media
         Expected::message("TokenRequest", "authentication.k8s.io/v1", &schema::authentication::TOKEN_REQUEST);
     let request = body::decode(bytes, media, &expected, FieldValidation::Ignore, &server.options.settings)?.value;
     if let Some(node) = nodes::node_of(user) {
-        for_own_pod(server, node, target, &request).await?;
+        check_node_token(server, node, target, &request).await?;
     }
+    check_audiences(request.at("spec"), "TokenRequest")?;
     let Some(tokens) = &server.access.authenticator.accounts else {
         return Err(Failure::new(503, "ServiceUnavailable", "this server issues no tokens"));
     };

@@ -1,6 +1,7 @@
 //! What a URL asks for: an object, a list, a part of an object, a document. Pure: method and path in, [`Route`] out.
 
-use fairlead_api::Kind;
+use fairlead_api::{Failure, Kind};
+use http::Uri;
 
 /// What a path names.
 #[derive(Debug, PartialEq)]
@@ -43,6 +44,19 @@ pub(crate) struct Target {
     pub(crate) rest: String,
     /// The old `/watch/` form of the path.
     pub(crate) watch: bool,
+}
+
+/// Maximum length in bytes of a path with its query. kube-apiserver takes 1 MiB of header; no client of ours needs 8 KiB.
+const MAX_URL: usize = 32 << 10;
+
+/// 414 for a URL that is too long.
+pub(crate) fn check_length(uri: &Uri) -> Result<(), Failure> {
+    let length = uri.path_and_query().map_or(0, |path| path.as_str().len());
+    if length <= MAX_URL {
+        return Ok(());
+    }
+    let message = format!("the URL has {length} bytes, at most {MAX_URL} are read");
+    Err(Failure::new(414, "RequestURITooLong", message))
 }
 
 /// Finds what a (percent-decoded) path names among these kinds.

@@ -18,8 +18,9 @@ const STREAMS: Limits = Limits { total: 1_000, per_sender: 250 };
 const WATCHES: Limits = Limits { total: 5_000, per_sender: 1_000 };
 /// Maximum number of watches of administrators, Nodes and components of the cluster, and of one of them.
 const SYSTEM_WATCHES: Limits = Limits { total: 20_000, per_sender: 5_000 };
-/// Bytes of request bodies that are being received, and the part of them that one user may have.
-const BODIES: Limits = Limits { total: 128 << 20, per_sender: 32 << 20 };
+/// Bytes of request bodies under way, until their requests are answered, and the part of them that one user may have: five
+/// bodies of the largest size.
+const BODIES: Limits = Limits { total: 64 << 20, per_sender: 16 << 20 };
 /// Bytes of a body that are not charged: most bodies are smaller, and so take no lock.
 const UNCHARGED_BYTES: usize = 16 << 10;
 /// Step in which bytes of a body are charged.
@@ -42,6 +43,13 @@ impl Default for WatchBounds {
     fn default() -> WatchBounds {
         WatchBounds { total: WATCHES.total, per_user: WATCHES.per_sender }
     }
+}
+
+/// The body of a request, with the permit for its bytes if it has more than [`UNCHARGED_BYTES`].
+#[derive(Debug, Default)]
+pub(crate) struct CountedBody {
+    pub(crate) bytes: Bytes,
+    _permit: Option<Permit>,
 }
 
 /// What all requests share.
@@ -103,7 +111,7 @@ impl Shares {
     }
 
     /// Reads a body whole, up to a limit. A body that comes too slowly is given up.
-    pub(crate) async fn body<B>(&self, body: B, most: usize, user: Option<&User>) -> Result<Bytes, Failure>
+    pub(crate) async fn body<B>(&self, body: B, most: usize, user: Option<&User>) -> Result<CountedBody, Failure>
     where
         B: http_body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -144,12 +152,12 @@ impl Shares {
             }
         }
         if rest.is_empty() {
-            return Ok(first);
+            return Ok(CountedBody { bytes: first, _permit: permit });
         }
         let mut whole = BytesMut::with_capacity(first.len() + rest.len());
         whole.extend_from_slice(&first);
         whole.extend_from_slice(&rest);
-        Ok(whole.freeze())
+        Ok(CountedBody { bytes: whole.freeze(), _permit: permit })
     }
 
     fn charge(&self, permit: &mut Option<Permit>, user: Option<&User>, length: usize) -> Result<(), Failure> {

@@ -17,11 +17,12 @@ use fairlead_store::{Draft, Guard, Outcome, Revision, Txn, Write};
 
 use crate::allocate::{self, Allocation};
 use crate::auth::{User, nodes};
+use crate::large_requests::{LARGE, apart_if};
 use crate::options::{WriteOptions, revision};
 use crate::read::{subject, unavailable};
 use crate::reply::Reply;
 use crate::route::Target;
-use crate::{Inner, clock, object, privileges};
+use crate::{Inner, admission, clock, object, privileges};
 
 /// How often a write that lost a race starts again before it gives up with a conflict.
 const ATTEMPTS: usize = 12;
@@ -40,6 +41,8 @@ pub(crate) struct Request<'a> {
     pub(crate) how: How,
     /// When the request came.
     pub(crate) started: Instant,
+    /// True if the request has a place for large requests already.
+    pub(crate) placed: bool,
 }
 
 /// How an existing object is changed; the ways differ in what is a condition and in whether an absent object is made.
@@ -72,7 +75,7 @@ impl Request<'_> {
         let mut object = object::to_stored(self.kind(), object);
         self.match_namespace(&mut object)?;
         self.admit_namespace(&object).await?;
-        self.admit(&object, None)?;
+        self.admit(&object, None).await?;
         (self.kind().rules.default)(&mut object, &self.server.options.settings);
         self.create_defaulted(object, true).await
     }
@@ -211,18 +214,25 @@ impl Request<'_> {
                 self.warnings.extend(warnings);
                 return self.create_by_update(object).await;
             };
-            let old = object::load(self.stored(), &entry)?;
-            let mut new = produce(Some(&old), &mut warnings)?;
+            // The body of a patch may be small and the object large: then the request waits for its place here.
+            let large = entry.json.len() > LARGE;
+            let place = match self.placed {
+                true => None,
+                false => self.server.large.enter(self.user.map_or("", |user| &user.name), entry.json.len()).await,
+            };
+            let old = apart_if(large, || object::load(self.stored(), &entry))?;
+            let mut new = apart_if(large, || produce(Some(&old), &mut warnings))?;
             self.match_namespace(&mut new)?;
             self.precondition(&new, &old)?;
             privileges::keep(self.kind(), &mut new, &old);
-            self.admit(&new, Some(&old))?;
+            self.admit(&new, Some(&old)).await?;
             let allocation = self.prepare_update(&mut new, &old).await?;
-            self.check_update(&new, &old)?;
+            apart_if(large, || self.check_update(&new, &old))?;
             managed::keep_times(&old, &mut new);
             let mut notes = self.update_warnings(&new, &old);
             notes.splice(0..0, warnings);
-            let draft = object::encode(&new);
+            let draft = apart_if(large, || object::encode(&new));
+            drop(place);
             if self.options.dry_run {
                 self.warnings.extend(notes);
                 return Ok(self.reply(200, &new, &draft, Some(entry.revision)));
@@ -270,7 +280,7 @@ impl Request<'_> {
         }
         self.match_namespace(&mut object)?;
         self.admit_namespace(&object).await?;
-        self.admit(&object, None)?;
+        self.admit(&object, None).await?;
         object.map_mut("metadata").shift_remove("resourceVersion");
         self.create_defaulted(object, false).await
     }
@@ -393,7 +403,7 @@ impl Request<'_> {
     }
 
     /// What an administrator forbade.
-    fn admit(&self, object: &Value, old: Option<&Value>) -> Result<(), Failure> {
+    async fn admit(&self, object: &Value, old: Option<&Value>) -> Result<(), Failure> {
         if let Some(user) = self.user {
             self.server.access.check_escalation(user, self.target, object, old)?;
         }
@@ -402,7 +412,11 @@ impl Request<'_> {
         if let Some(Err(why)) = self.user.map(|user| nodes::restrict(user, self.kind(), object, old)) {
             return Err(Failure::forbidden(Subject { name, ..subject(self.target) }, &why));
         }
-        crate::admission::admit(&self.server.options.admission, self.kind(), object, old)
+        if *self.kind() == kinds::SERVICE && self.target.subresource.is_empty() {
+            let about = Subject { name, ..subject(self.target) };
+            admission::external_ips::admit(self.server, self.user, about, object, old).await?;
+        }
+        admission::admit(&self.server.options.admission, self.kind(), object, old)
             .map_err(|why| Failure::forbidden(Subject { name, ..subject(self.target) }, &why))
     }
 

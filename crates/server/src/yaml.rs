@@ -1,6 +1,14 @@
 //! YAML bodies, read as kubectl and the reference server read them: into JSON, with repeated keys reported.
 
+use std::collections::HashSet;
+
+use fairlead_api::golang;
 use fairlead_api::value::Value;
+
+/// Maximum number of repeated keys that are named.
+const MAX_DUPLICATES: usize = 100;
+/// Maximum length in bytes of a repeated key in a message.
+const MAX_KEY: usize = 256;
 
 /// A parsed YAML document.
 #[derive(Debug)]
@@ -40,9 +48,12 @@ fn read(text: &str, duplicate_keys: serde_saphyr::DuplicateKeyPolicy) -> Result<
 
 /// Names each repeated key of a block mapping with its line. Only reached for bodies that have one.
 fn duplicates(text: &str) -> Vec<String> {
-    let mut open: Vec<(usize, Vec<String>)> = Vec::new();
+    let mut open: Vec<(usize, HashSet<&str>)> = Vec::new();
     let mut found = Vec::new();
     for (number, line) in text.lines().enumerate() {
+        if found.len() >= MAX_DUPLICATES {
+            break;
+        }
         let body = line.trim_start();
         if body.is_empty() || body.starts_with('#') {
             continue;
@@ -58,13 +69,13 @@ fn duplicates(text: &str) -> Vec<String> {
         let Some((key, _)) = rest.split_once(':') else { continue };
         open.retain(|(depth, _)| *depth <= indent);
         if open.last().is_none_or(|(depth, _)| *depth < indent) {
-            open.push((indent, Vec::new()));
+            open.push((indent, HashSet::new()));
         }
         let Some((_, keys)) = open.last_mut() else { continue };
-        if keys.iter().any(|known| known == key) {
+        if !keys.insert(key) {
+            let key = golang::shorten(key, MAX_KEY);
             found.push(format!("line {}: key \"{key}\" already set in map", number + 1));
         }
-        keys.push(key.to_owned());
     }
     found
 }

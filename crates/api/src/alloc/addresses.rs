@@ -8,7 +8,7 @@ use ipnet::IpNet;
 
 use super::families::{family_of, is_settled};
 use super::{Ledger, invalid, put, record};
-use crate::field::{FieldError, Path};
+use crate::field::{FieldError, FieldErrors, Path};
 use crate::kinds::service::spec;
 use crate::{Failure, Look, golang, ip};
 
@@ -82,7 +82,7 @@ fn full(service: &Value, why: &str) -> String {
 
 fn refused(service: &Value, asked: &[String], why: String) -> Failure {
     let shown = Value::from(asked.to_vec());
-    invalid(service, vec![FieldError::invalid(&Path::new("spec.clusterIPs"), &shown, why)])
+    invalid(service, FieldErrors::from([FieldError::invalid(&Path::new("spec.clusterIPs"), &shown, why)]))
 }
 
 /// Takes the address that the client chose. A dry run does not ask whether it is free.

@@ -1,11 +1,11 @@
 //! Which node ports a Service gets: for its ports, and one for the health checks of a load balancer.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::value::Value;
 
 use super::{Ledger, invalid, put};
-use crate::field::{FieldError, Path};
+use crate::field::{FieldError, FieldErrors, Path};
 use crate::kinds::service::spec;
 use crate::schema::core::SERVICE_PORT;
 use crate::{Failure, Look};
@@ -26,13 +26,13 @@ pub(super) fn create(service: &mut Value, ledger: &mut Ledger<'_>) -> Result<(),
 pub(super) fn update(service: &mut Value, old: &Value, ledger: &mut Ledger<'_>) -> Result<(), Failure> {
     let before = old.at("spec");
     let spec = service.at("spec");
-    let had = owned(before);
+    let had: HashSet<i64> = owned(before).into_iter().collect();
     if spec::may_have_node_ports(spec) {
         let mut ports = spec.list("ports").to_vec();
         let given = reassign(&mut ports, &had, spec::needs_node_ports(spec), ledger);
         given.map_err(|refusal| refusal.failure(service))?;
         set_ports(service, ports);
-        let has = spec::node_ports(service.at("spec"));
+        let has: HashSet<i64> = spec::node_ports(service.at("spec")).into_iter().collect();
         free(ledger, had.into_iter().filter(|port| !has.contains(port)));
     } else {
         free(ledger, had);
@@ -56,8 +56,8 @@ pub(super) fn owned(spec: &Value) -> Vec<i64> {
 pub(super) fn restore(spec: &mut Value, old: &Value) {
     let had: HashMap<&str, i64> =
         old.list("ports").iter().map(|port| (port.text("name"), port.int("nodePort"))).collect();
-    let kept: Vec<i64> =
-        spec::node_ports(spec).into_iter().filter(|port| had.values().any(|had| had == port)).collect();
+    let owned: HashSet<i64> = had.values().copied().collect();
+    let kept: HashSet<i64> = spec::node_ports(spec).into_iter().filter(|port| owned.contains(port)).collect();
     for port in spec::ports_mut(spec) {
         let before = had.get(port.text("name")).copied().unwrap_or_default();
         if port.int("nodePort") == 0 && before != 0 && !kept.contains(&before) {
@@ -86,7 +86,7 @@ impl Refusal {
         match self {
             Refusal::Chosen(i, port, why) => {
                 let path = Path::new("spec.ports").index(i).child("nodePort");
-                invalid(service, vec![FieldError::invalid(&path, port, why)])
+                invalid(service, FieldErrors::from([FieldError::invalid(&path, port, why)]))
             }
             Refusal::Full => Failure::internal("failed to allocate a nodePort: range is full"),
             Refusal::Twice(protocol, port) => {
@@ -98,8 +98,14 @@ impl Refusal {
 
 fn assign(ports: &mut [Value], all: bool, ledger: &mut Ledger<'_>) -> Result<(), Refusal> {
     let mut shared: HashMap<i64, i64> = HashMap::new();
-    for i in 0..ports.len() {
-        let (number, wanted) = (ports[i].int("port"), ports[i].int("nodePort"));
+    // The first node port that is wanted for a number, whichever of the ports of that number names it. Ports before the
+    // present one have no say: they were given theirs, which made `shared` know the number.
+    let mut wanted_for: HashMap<i64, i64> = HashMap::new();
+    for port in ports.iter().filter(|port| port.int("nodePort") != 0) {
+        wanted_for.entry(port.int("port")).or_insert(port.int("nodePort"));
+    }
+    for (i, port) in ports.iter_mut().enumerate() {
+        let (number, wanted) = (port.int("port"), port.int("nodePort"));
         if wanted == 0 && !all {
             continue;
         }
@@ -107,34 +113,34 @@ fn assign(ports: &mut [Value], all: bool, ledger: &mut Ledger<'_>) -> Result<(),
             Some(taken) if wanted == 0 || wanted == *taken => *taken,
             Some(_) => choose(i, wanted, ledger)?,
             None => {
-                let same_number = ports[i..].iter().filter(|port| port.int("port") == number);
-                let got = match same_number.map(|port| port.int("nodePort")).find(|wanted| *wanted != 0) {
-                    Some(wanted) => choose(i, wanted, ledger)?,
+                let got = match wanted_for.get(&number) {
+                    Some(wanted) => choose(i, *wanted, ledger)?,
                     None => draw(ledger)?,
                 };
                 shared.insert(number, got);
                 got
             }
         };
-        SERVICE_PORT.place(&mut ports[i], "nodePort", got);
+        SERVICE_PORT.place(port, "nodePort", got);
     }
     Ok(())
 }
 
-fn reassign(ports: &mut [Value], had: &[i64], all: bool, ledger: &mut Ledger<'_>) -> Result<(), Refusal> {
-    let mut seen: Vec<(String, i64)> = Vec::new();
+fn reassign(ports: &mut [Value], had: &HashSet<i64>, all: bool, ledger: &mut Ledger<'_>) -> Result<(), Refusal> {
+    let mut seen: HashSet<(String, i64)> = HashSet::new();
+    let mut given: HashSet<i64> = HashSet::new();
     for (i, port) in ports.iter_mut().enumerate() {
         let got = match port.int("nodePort") {
             0 if !all => continue,
             0 => draw(ledger)?,
-            wanted if had.contains(&wanted) || seen.iter().any(|(_, seen)| *seen == wanted) => wanted,
+            wanted if had.contains(&wanted) || given.contains(&wanted) => wanted,
             wanted => choose(i, wanted, ledger)?,
         };
         let pair = (port.text("protocol").to_owned(), got);
-        if seen.contains(&pair) {
-            return Err(Refusal::Twice(pair.0, got));
+        if !seen.insert(pair) {
+            return Err(Refusal::Twice(port.text("protocol").to_owned(), got));
         }
-        seen.push(pair);
+        given.insert(got);
         SERVICE_PORT.place(port, "nodePort", got);
     }
     Ok(())

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use crate::value::Value;
 
-use crate::field::{FieldError, Path};
+use crate::field::{FieldError, FieldErrors, Path};
 use crate::status::Subject;
 use crate::{Failure, Look, names};
 
@@ -41,13 +41,13 @@ pub fn ip_address_object(ip: IpAddr, namespace: &str, name: &str) -> Value {
 /// Why an IPAddress object cannot name a Service. Most bad names of Services are found by their own rules, later.
 pub(super) fn reason_against(service: &Value, ip: IpAddr) -> Option<String> {
     let path = Path::new("spec.parentRef");
-    let invalid = |field: &str, value: &str| -> Vec<FieldError> {
+    let invalid = |field: &str, value: &str| -> FieldErrors {
         let reasons = names::path_segment(value).into_iter();
         reasons.map(|reason| FieldError::invalid(&path.child(field), value, reason)).collect()
     };
     let metadata = service.at("metadata");
     let mut errors = match metadata.text("name") {
-        "" => vec![FieldError::required(&path.child("name"), "")],
+        "" => FieldErrors::from([FieldError::required(&path.child("name"), "")]),
         name => invalid("name", name),
     };
     errors.extend(invalid("namespace", metadata.text("namespace")));

@@ -1,5 +1,7 @@
 //! EndpointSlice: some of the endpoints behind a Service. Its rules; the older version of the API is in [`v1beta1`].
 
+use std::collections::HashSet;
+
 use crate::value::Value;
 
 use super::{Rules, columns};
@@ -52,14 +54,19 @@ fn drop_topology(object: &mut Value, old: Option<&Value>) {
     if old.is_some_and(|old| old.at("endpoints") == object.at("endpoints")) {
         return;
     }
-    let known = |node: &str| {
-        let had = old.map_or(&[][..], |old| old.list("endpoints"));
-        had.iter().any(|endpoint| endpoint.at("deprecatedTopology").text(HOSTNAME) == node)
-    };
+    let known: HashSet<&str> = old
+        .map_or(&[][..], |old| old.list("endpoints"))
+        .iter()
+        .map(|endpoint| endpoint.at("deprecatedTopology").text(HOSTNAME))
+        .collect();
     for endpoint in object.get_mut("endpoints").and_then(Value::as_array_mut).into_iter().flatten() {
         let topology = endpoint.unset("deprecatedTopology").unwrap_or_default();
         let node = topology.text(HOSTNAME);
-        if endpoint.at("nodeName").is_null() && !node.is_empty() && known(node) && names::subdomain(node).is_empty() {
+        if endpoint.at("nodeName").is_null()
+            && !node.is_empty()
+            && known.contains(node)
+            && names::subdomain(node).is_empty()
+        {
             ENDPOINT.place(endpoint, "nodeName", node);
         }
     }

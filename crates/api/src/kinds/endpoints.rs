@@ -45,11 +45,17 @@ fn subset(subset: &Value, path: &Path) -> FieldErrors {
     }
     for list in ["addresses", "notReadyAddresses"] {
         for (index, it) in subset.list(list).iter().enumerate() {
+            if errors.is_full() {
+                break;
+            }
             errors.extend(address(it, &path.child(list).index(index)));
         }
     }
     let ports = subset.list("ports");
     for (index, it) in ports.iter().enumerate() {
+        if errors.is_full() {
+            break;
+        }
         errors.extend(port(it, ports.len() > 1, &path.child("ports").index(index)));
     }
     errors
@@ -73,7 +79,7 @@ fn address(address: &Value, path: &Path) -> FieldErrors {
 fn port(port: &Value, name_required: bool, path: &Path) -> FieldErrors {
     let name = port.text("name");
     let mut errors = match name {
-        "" if name_required => vec![FieldError::required(&path.child("name"), "")],
+        "" if name_required => FieldErrors::from([FieldError::required(&path.child("name"), "")]),
         "" => FieldErrors::new(),
         name => invalid(&path.child("name"), name, names::label(name)),
     };

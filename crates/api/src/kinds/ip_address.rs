@@ -23,7 +23,7 @@ fn validate(object: &Value, _: Option<&Value>, _: &Settings) -> FieldErrors {
     let path = Path::new("spec").child("parentRef");
     let parent = object.at("spec").at("parentRef");
     if parent.is_null() {
-        return vec![FieldError::required(&path, "")];
+        return FieldErrors::from([FieldError::required(&path, "")]);
     }
     let group = parent.text("group");
     let mut errors = match group {
@@ -53,7 +53,7 @@ fn validate_update(object: &Value, old: &Value, _: &Settings) -> FieldErrors {
             "Namespace": new.text("namespace"), "Name": new.text("name"),
         }),
     };
-    vec![FieldError::invalid(&Path::new("spec").child("parentRef"), &shown, "field is immutable")]
+    FieldErrors::from([FieldError::invalid(&Path::new("spec").child("parentRef"), &shown, "field is immutable")])
 }
 
 fn parent(object: &Value) -> String {

@@ -136,7 +136,7 @@ fn validate_status(namespace: &Value) -> FieldErrors {
         return FieldErrors::new();
     }
     let detail = format!("may only be '{wanted}' if `deletionTimestamp` {when}");
-    vec![FieldError::invalid(&Path::new("status").child("Phase"), phase, detail)]
+    FieldErrors::from([FieldError::invalid(&Path::new("status").child("Phase"), phase, detail)])
 }
 
 const COLUMNS: &[Column] = &[

@@ -89,15 +89,18 @@ fn requirement(requirement: &Value, any_value: bool, path: &Path) -> FieldErrors
     let values_path = path.child("values");
     let operator = requirement.text("operator");
     let mut errors = match operator {
-        "In" | "NotIn" if values.is_empty() => {
-            vec![FieldError::required(&values_path, "must be specified when `operator` is 'In' or 'NotIn'")]
-        }
+        "In" | "NotIn" if values.is_empty() => FieldErrors::from([FieldError::required(
+            &values_path,
+            "must be specified when `operator` is 'In' or 'NotIn'",
+        )]),
         "Exists" | "DoesNotExist" if !values.is_empty() => {
             let why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-            vec![FieldError::forbidden(&values_path, why)]
+            FieldErrors::from([FieldError::forbidden(&values_path, why)])
         }
         "In" | "NotIn" | "Exists" | "DoesNotExist" => FieldErrors::new(),
-        other => vec![FieldError::invalid(&path.child("operator"), other, "not a valid selector operator")],
+        other => {
+            FieldErrors::from([FieldError::invalid(&path.child("operator"), other, "not a valid selector operator")])
+        }
     };
     let key = requirement.text("key");
     errors.extend(crate::field::invalid(&path.child("key"), key, names::label_key(key)));

@@ -81,7 +81,7 @@ fn contents(object: &Value) -> FieldErrors {
         "kubernetes.io/service-account-token" => {
             let path = Path::new("metadata").child("annotations").key(SERVICE_ACCOUNT_NAME);
             let named = !object.at("metadata").at("annotations").text(SERVICE_ACCOUNT_NAME).is_empty();
-            if named { FieldErrors::new() } else { vec![FieldError::required(&path, "")] }
+            if named { FieldErrors::new() } else { FieldErrors::from([FieldError::required(&path, "")]) }
         }
         "kubernetes.io/dockercfg" => json_object(data, ".dockercfg"),
         "kubernetes.io/dockerconfigjson" => json_object(data, ".dockerconfigjson"),
@@ -91,7 +91,7 @@ fn contents(object: &Value) -> FieldErrors {
             if missing.len() == 2 { missing } else { FieldErrors::new() }
         }
         "kubernetes.io/ssh-auth" if data.text("ssh-privatekey").is_empty() => {
-            vec![FieldError::required(&Path::new("data").key("ssh-privatekey"), "")]
+            FieldErrors::from([FieldError::required(&Path::new("data").key("ssh-privatekey"), "")])
         }
         "kubernetes.io/tls" => missing(&["tls.crt", "tls.key"]),
         _ => FieldErrors::new(),
@@ -101,7 +101,7 @@ fn contents(object: &Value) -> FieldErrors {
 fn json_object(data: &Value, key: &str) -> FieldErrors {
     let path = Path::new("data").key(key);
     if data.at(key).is_null() {
-        return vec![FieldError::required(&path, "")];
+        return FieldErrors::from([FieldError::required(&path, "")]);
     }
     let text = decoded(data, key);
     let why = match serde_json::from_slice::<Value>(&text) {
@@ -114,7 +114,7 @@ fn json_object(data: &Value, key: &str) -> FieldErrors {
             format!("invalid character '{found}' looking for beginning of value")
         }
     };
-    vec![FieldError::invalid(&path, REDACTED, why)]
+    FieldErrors::from([FieldError::invalid(&path, REDACTED, why)])
 }
 
 fn validate_update(object: &Value, old: &Value, _: &Settings) -> FieldErrors {

@@ -38,12 +38,12 @@ fn path() -> Path {
 fn cidrs(spec: &Value) -> FieldErrors {
     let texts = spec.texts("cidrs");
     match texts.len() {
-        0 => return vec![FieldError::required(&path(), "at least one CIDR required")],
+        0 => return FieldErrors::from([FieldError::required(&path(), "at least one CIDR required")]),
         1 | 2 => {}
         _ => {
             // Shown by the name of the reference server's internal type.
             let shown = json!({"CIDRs": texts});
-            return vec![FieldError::invalid(&path(), &shown, "may only hold up to 2 values")];
+            return FieldErrors::from([FieldError::invalid(&path(), &shown, "may only hold up to 2 values")]);
         }
     }
     let mut errors = FieldErrors::new();
@@ -65,7 +65,7 @@ fn validate_update(object: &Value, old: &Value, _: &Settings) -> FieldErrors {
     let (new, had) = (spec.texts("cidrs"), old.at("spec").texts("cidrs"));
     let grows = had.len() == 1 && new.len() == 2;
     if new.len() != had.len() && !grows {
-        return vec![FieldError::invalid(&path(), spec.at("cidrs"), IMMUTABLE)];
+        return FieldErrors::from([FieldError::invalid(&path(), spec.at("cidrs"), IMMUTABLE)]);
     }
     let changed = new.iter().zip(&had).enumerate().filter(|(_, (new, old))| new != old);
     let mut errors: FieldErrors =

@@ -11,6 +11,7 @@ use super::set::Set;
 use super::text;
 use super::types::Type;
 use super::{UNOWNED, Writer, changes, empty, list, put_list, record, take_list, untouchable};
+use crate::field::MAX_MISTAKES;
 use crate::schema::Struct;
 use crate::{Failure, Look, golang};
 
@@ -19,6 +20,8 @@ const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 /// The manager that moves objects from client-side to server-side apply.
 const KUBECTL: &str = "kubectl";
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+/// Maximum length in bytes of the path of a conflict.
+const MAX_PATH: usize = 512;
 /// All annotations together may have as many bytes.
 const MAX_ANNOTATIONS: usize = 256 << 10;
 
@@ -116,11 +119,9 @@ impl<'a> Case<'a> {
         let mut without = merged.clone();
         remove(of, &mut without, &last);
         let mut kept = owned(of, &without).with_structs(of);
-        for other in self.entries.iter().chain([entry]) {
-            if other.api_version == self.writer.api_version {
-                kept.union(other.fields.clone().with_structs(of));
-            }
-        }
+        let others = self.entries.iter().chain([entry]).filter(|other| other.api_version == self.writer.api_version);
+        // All at once: an object may have thousands of managers.
+        kept.union(Set::union_of(others.map(|other| other.fields.clone().with_structs(of)).collect()));
         let mut gone = all.clone();
         gone.subtract(&kept);
         let mut without = merged.clone();
@@ -159,7 +160,10 @@ impl<'a> Case<'a> {
                 taken.subtract(&text::read(allowed).unwrap_or_default());
             }
             let paths = taken.paths().into_iter();
-            out.extend(paths.map(|path| Conflict { with: shown(entry), path }));
+            out.extend(paths.map(|path| {
+                let path = golang::shorten(&path, MAX_PATH).into_owned();
+                Conflict { with: shown(entry), path }
+            }));
         }
         out
     }
@@ -217,17 +221,21 @@ fn shown(entry: &Entry<'_>) -> String {
 fn conflict(conflicts: Vec<Conflict>) -> Failure {
     let causes: Vec<Value> = conflicts
         .iter()
+        .take(MAX_MISTAKES)
         .map(|c| json!({"reason": "FieldManagerConflict", "message": format!("conflict with {}", c.with), "field": c.path}))
         .collect();
     let message = match &conflicts[..] {
         [only] => format!("Apply failed with 1 conflict: conflict with {}: {}", only.with, only.path),
         many => {
             let mut lines = Vec::new();
-            for (at, one) in many.iter().enumerate() {
+            for (at, one) in many.iter().enumerate().take(MAX_MISTAKES) {
                 if at == 0 || many[at - 1].with != one.with {
                     lines.push(format!("conflicts with {}:", one.with));
                 }
                 lines.push(format!("- {}", one.path));
+            }
+            if many.len() > MAX_MISTAKES {
+                lines.push(format!("and {} more", many.len() - MAX_MISTAKES));
             }
             format!("Apply failed with {} conflicts: {}", many.len(), lines.join("\n"))
         }

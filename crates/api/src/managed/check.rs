@@ -7,6 +7,7 @@ use crate::value::{Key, Map, Value};
 
 use super::set::Step;
 use super::types::{Atom, Type, item_step, key_step};
+use crate::field::{MAX_MISTAKES, MAX_SHOWN};
 use crate::golang;
 use crate::schema::{Shape, Struct};
 
@@ -49,6 +50,9 @@ impl fmt::Display for Misfit {
     }
 }
 
+/// Maximum length in bytes of one step of a path in a message.
+const MAX_STEP: usize = 512;
+
 struct Checker<'a> {
     path: Vec<Step<'a>>,
     misfits: Vec<Misfit>,
@@ -56,8 +60,23 @@ struct Checker<'a> {
 
 impl<'a> Checker<'a> {
     fn misfit(&mut self, why: String) {
-        let path = self.path.iter().map(Step::to_string).collect();
+        if self.is_full() {
+            return;
+        }
+        // A step may hold a whole value, and the path is formatted again for each misfit below it.
+        let mut path = String::new();
+        for step in &self.path {
+            path.push_str(&golang::display_short(step, MAX_STEP));
+            if path.len() > MAX_SHOWN {
+                break;
+            }
+        }
+        let why = golang::shorten(&why, MAX_SHOWN).into_owned();
         self.misfits.push(Misfit { path, why });
+    }
+
+    fn is_full(&self) -> bool {
+        self.misfits.len() >= MAX_MISTAKES
     }
 
     fn below(&mut self, step: Step<'a>, check: impl FnOnce(&mut Checker<'a>)) {
@@ -96,6 +115,9 @@ impl<'a> Checker<'a> {
 
     fn entries(&mut self, of: Type, map: &'a Map) {
         for (name, value) in map {
+            if self.is_full() {
+                return;
+            }
             self.below(Step::Field(name.as_str().into()), |at| at.value(of, value));
         }
     }
@@ -103,6 +125,9 @@ impl<'a> Checker<'a> {
     fn list(&mut self, of: Type, element: Type, list: &'a [Value]) {
         let mut seen: BTreeSet<Step<'a>> = BTreeSet::new();
         for (at, item) in list.iter().enumerate() {
+            if self.is_full() {
+                return;
+            }
             let step = match unsuited(of.atom(), item) {
                 Some(why) => return self.misfit(format!("element {at}: {why}")),
                 None => match of.atom() {
@@ -112,7 +137,7 @@ impl<'a> Checker<'a> {
                 },
             };
             if !matches!(step, Step::Index(_)) && !seen.insert(step.clone()) {
-                self.misfit(format!("duplicate entries for key {step}"));
+                self.misfit(format!("duplicate entries for key {}", golang::display_short(&step, MAX_STEP)));
             }
             self.below(step, |at| at.value(element, item));
         }
@@ -159,13 +184,13 @@ fn scalar(shape: &Shape, value: &Value) -> Option<String> {
 
 /// A value as the reference server's messages print it (`%v` of a pointer).
 fn pointer(value: &Value) -> String {
-    format!("&{{{}}}", golang::plain(value))
+    format!("&{{{}}}", golang::display_short(&golang::Plain(value), MAX_SHOWN))
 }
 
 /// A value as Go source.
 fn literal(value: &Value) -> String {
     match value {
-        Value::String(text) => golang::quote(text),
+        Value::String(text) => golang::quote_short(text, MAX_SHOWN),
         Value::Array(list) => {
             let list: Vec<_> = list.iter().map(literal).collect();
             format!("[]interface {{}}{{{}}}", list.join(", "))

@@ -1,11 +1,11 @@
 //! What may not change in `metadata` when an object is updated.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use crate::value::Value;
 
 use super::{free_fields, metadata};
-use crate::field::{FieldError, FieldErrors};
+use crate::field::{FieldError, FieldErrors, MAX_MISTAKES};
 use crate::{Look, golang};
 
 /// Changes of metadata that are not allowed, and mistakes in what is free to change.
@@ -45,13 +45,13 @@ const MUST_BE_SPECIFIED: &str = "must be specified for an update";
 
 /// An object that is being deleted may lose finalizers, not gain them.
 fn new_finalizers(new: &Value, old: &Value) -> Option<FieldError> {
-    let had = old.texts("finalizers");
+    let had: HashSet<&str> = old.texts("finalizers").into_iter().collect();
     let added: BTreeSet<String> =
         new.texts("finalizers").into_iter().filter(|name| !had.contains(name)).map(golang::quote).collect();
     if added.is_empty() {
         return None;
     }
-    let added: Vec<String> = added.into_iter().collect();
+    let added: Vec<String> = added.into_iter().take(MAX_MISTAKES).collect();
     let why = format!(
         "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
         added.join(", ")

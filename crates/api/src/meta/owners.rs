@@ -9,7 +9,11 @@ use crate::field::{FieldError, FieldErrors, Path};
 pub fn validate_owners(owners: &[Value], path: &Path) -> FieldErrors {
     let mut errors = FieldErrors::new();
     let mut controller: Option<String> = None;
+    let mut all: Option<Value> = None;
     for owner in owners {
+        if errors.is_full() {
+            break;
+        }
         errors.extend(reference(owner, path));
         if !owner.flag("controller") {
             continue;
@@ -21,7 +25,7 @@ pub fn validate_owners(owners: &[Value], path: &Path) -> FieldErrors {
                 let why = format!(
                     "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {name}"
                 );
-                errors.push(FieldError::invalid(path, &Value::from(owners), why));
+                errors.push(FieldError::invalid(path, &*all.get_or_insert_with(|| Value::from(owners)), why));
             }
         }
     }

@@ -1,6 +1,8 @@
 //! RFC 7386: each key of the patch replaces, descends or, if null, removes.
 
-use crate::value::{Map, Value};
+use std::collections::HashSet;
+
+use crate::value::{Key, Map, Value};
 
 /// The object with the patch laid over it.
 pub(super) fn merge(object: &Value, patch: Map) -> Value {
@@ -24,12 +26,17 @@ fn lay(target: &mut Value, patch: Value) {
         *target = Value::Object(Map::new());
     }
     let Some(target) = target.as_object_mut() else { return };
+    // Fields are removed together: each removal by itself would move all fields behind it.
+    let mut gone: HashSet<Key> = HashSet::new();
     for (name, value) in patch {
         if value.is_null() {
-            target.shift_remove(&name);
+            gone.insert(name);
         } else {
             lay(target.entry(name).or_insert(Value::Null), value);
         }
+    }
+    if !gone.is_empty() {
+        target.retain(|name, _| !gone.contains(name));
     }
     target.sort_keys();
 }

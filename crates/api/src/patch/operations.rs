@@ -6,10 +6,19 @@ use crate::value::Value;
 
 use super::kind;
 use crate::Look;
+use crate::field::MAX_SHOWN;
 use crate::golang;
 
 /// More operations in one patch are refused.
 pub(super) const MAX: usize = 10_000;
+/// Maximum number of list elements, fields and values that one patch may move, copy or walk over. Taking the first element out of a
+/// list of a million moves all others, and a patch may do so 10,000 times.
+const MAX_WORK: usize = 20_000_000;
+/// Maximum depth of a patched object; a body may be as deep (`json::parse`). Patches could make an object deeper by adding to what
+/// was added before, and formatting and dropping an object call themselves for each level.
+const MAX_DEPTH: usize = 128;
+/// Maximum number of unknown fields that are named.
+const MAX_UNKNOWN: usize = 100;
 /// `copy` may add this many bytes in all, or a short patch could grow an object without end.
 const MAX_COPIED: usize = 3 << 20;
 
@@ -62,22 +71,57 @@ pub(super) fn unknown(patch: &Value) -> Vec<String> {
     });
     fields
         .filter(|(_, name)| !matches!(name.as_str(), "op" | "path" | "from" | "value"))
-        .map(|(at, name)| format!("unknown field {}", golang::quote(&format!("[{at}].{name}"))))
+        .take(MAX_UNKNOWN)
+        .map(|(at, name)| format!("unknown field {}", golang::quote_short(&format!("[{at}].{name}"), MAX_SHOWN)))
         .collect()
 }
 
 /// The object after all operations, or nothing if one of them cannot be done.
 pub(super) fn run(object: &Value, operations: &[Operation<'_>]) -> Option<Value> {
     let mut out = object.clone();
-    let mut copied = 0;
+    let mut work = Work { copied: 0, left: MAX_WORK };
     let mut touched = Touched::default();
     for operation in operations {
-        step(&mut out, operation, &mut copied)?;
+        step(&mut out, operation, &mut work)?;
         touched.note(operation.path);
         touched.note(operation.from);
     }
-    touched.sort(&mut out);
+    touched.sort(&mut out, &mut work)?;
     Some(out)
+}
+
+/// The work of one patch so far.
+struct Work {
+    /// The number of bytes that `copy` added.
+    copied: usize,
+    /// The number of list elements, fields and values that may still be moved or walked over.
+    left: usize,
+}
+
+impl Work {
+    /// Takes an amount of work. Returns `None` if the patch is too much work.
+    fn spend(&mut self, amount: usize) -> Option<()> {
+        self.left = self.left.checked_sub(amount)?;
+        Some(())
+    }
+
+    /// Checks the depth of a value that is to stand below `above` levels.
+    fn check_depth(&mut self, value: &Value, above: usize) -> Option<()> {
+        if above > MAX_DEPTH {
+            return None;
+        }
+        match value {
+            Value::Array(list) => {
+                self.spend(list.len())?;
+                list.iter().try_for_each(|item| self.check_depth(item, above + 1))
+            }
+            Value::Object(map) => {
+                self.spend(map.len())?;
+                map.values().try_for_each(|item| self.check_depth(item, above + 1))
+            }
+            _ => Some(()),
+        }
+    }
 }
 
 /// The objects that paths lead through. Their keys end sorted: the reference server lists unknown fields, and shows a result it
@@ -95,8 +139,10 @@ impl Touched {
         }
     }
 
-    fn sort(&self, value: &mut Value) {
+    /// One object may be reached by many paths, as `/0`, `/00` and `/-1` name one element.
+    fn sort(&self, value: &mut Value, work: &mut Work) -> Option<()> {
         if let Value::Object(map) = value {
+            work.spend(map.len())?;
             map.sort_keys();
         }
         for (step, below) in &self.0 {
@@ -106,17 +152,18 @@ impl Touched {
                 _ => None,
             };
             if let Some(next) = next {
-                below.sort(next);
+                below.sort(next, work)?;
             }
         }
+        Some(())
     }
 }
 
-fn step(object: &mut Value, operation: &Operation<'_>, copied: &mut usize) -> Option<()> {
+fn step(object: &mut Value, operation: &Operation<'_>, work: &mut Work) -> Option<()> {
     let path = operation.path?;
     match operation.op {
-        "add" => add(object, path, operation.value.clone()),
-        "remove" => remove(object, path).map(drop),
+        "add" => add(object, path, operation.value.clone(), work),
+        "remove" => remove(object, path, work).map(drop),
         "replace" if path.is_empty() => {
             // Only an object or a list can be a document.
             if !(operation.value.is_object() || operation.value.is_array()) {
@@ -125,19 +172,19 @@ fn step(object: &mut Value, operation: &Operation<'_>, copied: &mut usize) -> Op
             *object = operation.value.clone();
             Some(())
         }
-        "replace" => replace(object, path, operation.value.clone()),
+        "replace" => replace(object, path, operation.value.clone(), work),
         "move" => {
-            let value = remove(object, operation.from?)?;
-            add(object, path, value)
+            let value = remove(object, operation.from?, work)?;
+            add(object, path, value, work)
         }
         "copy" => {
             let (parent, key) = find(object, operation.from?)?;
             let value = get(parent, &key)?.cloned().unwrap_or_default();
-            *copied += value.to_string().len();
-            if *copied > MAX_COPIED {
+            work.copied += value.to_string().len();
+            if work.copied > MAX_COPIED {
                 return None;
             }
-            add(object, path, value)
+            add(object, path, value, work)
         }
         "test" if path.is_empty() => (object == operation.value).then_some(()),
         "test" => {
@@ -167,6 +214,14 @@ fn find<'v>(object: &'v mut Value, path: &str) -> Option<(&'v mut Value, String)
         };
     }
 }
+
+/// The number of levels above the value at a path.
+fn depth_of(path: &str) -> usize {
+    path.bytes().filter(|byte| *byte == b'/').count()
+}
+
+/// The cost of a field that moves in a map, in list elements: it is hashed again.
+const MAP_WORK: usize = 20;
 
 fn unescape(step: &str) -> String {
     // One pass from the left: `~01` is `~1`, not `/`.
@@ -209,7 +264,8 @@ fn get<'v>(parent: &'v Value, key: &str) -> Option<Option<&'v Value>> {
     }
 }
 
-fn add(object: &mut Value, path: &str, value: Value) -> Option<()> {
+fn add(object: &mut Value, path: &str, value: Value, work: &mut Work) -> Option<()> {
+    work.check_depth(&value, depth_of(path))?;
     match find(object, path)? {
         (Value::Object(map), key) => {
             map.insert(key, value);
@@ -217,6 +273,7 @@ fn add(object: &mut Value, path: &str, value: Value) -> Option<()> {
         (Value::Array(list), key) if key == "-" => list.push(value),
         (Value::Array(list), key) => {
             let at = index(&key, list.len() + 1).filter(|at| *at <= list.len())?;
+            work.spend(list.len() - at)?;
             list.insert(at, value);
         }
         _ => return None,
@@ -224,7 +281,8 @@ fn add(object: &mut Value, path: &str, value: Value) -> Option<()> {
     Some(())
 }
 
-fn replace(object: &mut Value, path: &str, value: Value) -> Option<()> {
+fn replace(object: &mut Value, path: &str, value: Value, work: &mut Work) -> Option<()> {
+    work.check_depth(&value, depth_of(path))?;
     match find(object, path)? {
         (Value::Object(map), key) => {
             map.insert(key, value);
@@ -238,11 +296,16 @@ fn replace(object: &mut Value, path: &str, value: Value) -> Option<()> {
     Some(())
 }
 
-fn remove(object: &mut Value, path: &str) -> Option<Value> {
+fn remove(object: &mut Value, path: &str, work: &mut Work) -> Option<Value> {
     match find(object, path)? {
-        (Value::Object(map), key) => map.shift_remove(&key),
+        (Value::Object(map), key) => {
+            // The fields behind it move up, and a map of many is hashed anew.
+            work.spend(MAP_WORK * map.len())?;
+            map.shift_remove(&key)
+        }
         (Value::Array(list), key) => {
             let at = index(&key, list.len()).filter(|at| *at < list.len())?;
+            work.spend(list.len() - at)?;
             Some(list.remove(at))
         }
         _ => None,

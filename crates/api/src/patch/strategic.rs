@@ -1,5 +1,7 @@
 //! Strategic merge patch: a merge patch with directives, in which the type says how lists merge.
 
+use std::collections::HashSet;
+
 use crate::value::{Key, Map, Value};
 
 use super::rejected;
@@ -106,22 +108,34 @@ fn merge_objects(place: Place, mut original: Object, mut patch: Object) -> Resul
     }
     retain_keys(&mut original, &mut patch)?;
     set_orders(place, &mut original, &mut patch)?;
+    // Fields are removed together: each removal by itself would move all fields behind it.
+    let mut gone: HashSet<Key> = HashSet::new();
     for (name, value) in patch {
-        merge_field(place, &mut original, name, value)?;
+        merge_field(place, &mut original, &mut gone, name, value)?;
+    }
+    if !gone.is_empty() {
+        original.retain(|name, _| !gone.contains(name));
     }
     Ok(original)
 }
 
-fn merge_field(place: Place, original: &mut Object, mut name: Key, patch: Value) -> Result<()> {
+/// Merges one field. Fields to be removed are noted in `gone`, and count as absent from then on.
+fn merge_field(
+    place: Place,
+    original: &mut Object,
+    gone: &mut HashSet<Key>,
+    mut name: Key,
+    patch: Value,
+) -> Result<()> {
     let deletes = name.starts_with(DELETE_FROM);
     if deletes {
         name = list_name(&name, DELETE_FROM, "invalid patch format of primitive list")?.to_owned().into();
     }
     if patch.is_null() {
-        original.shift_remove(&name);
+        gone.insert(name);
         return Ok(());
     }
-    let merged = match (original.get_mut(&name).map(Value::take), patch) {
+    let merged = match (original.get_mut(&name).filter(|_| !gone.remove(&name)).map(Value::take), patch) {
         (Some(Value::Object(old)), Value::Object(new)) => {
             let field = place.field(&name)?;
             Some(Value::Object(merge_objects(Place::of(&field.shape), old, new)?))
@@ -134,9 +148,13 @@ fn merge_field(place: Place, original: &mut Object, mut name: Key, patch: Value)
         (_, new) => plain(new),
     };
     match merged {
-        Some(value) => original.insert(name, value),
-        None => original.shift_remove(&name),
-    };
+        Some(value) => {
+            original.insert(name, value);
+        }
+        None => {
+            gone.insert(name);
+        }
+    }
     Ok(())
 }
 
@@ -145,7 +163,8 @@ fn retain_keys(original: &mut Object, patch: &mut Object) -> Result<()> {
     let Some(keys) = patch.shift_remove(RETAIN_KEYS) else { return Ok(()) };
     let bad = || Failure::bad_request("invalid patch format of retainKeys");
     let keys = keys.as_array().ok_or_else(bad)?;
-    let listed = |name: &str| keys.iter().any(|key| key.as_str() == Some(name));
+    let keys: HashSet<&str> = keys.iter().filter_map(Value::as_str).collect();
+    let listed = |name: &str| keys.contains(name);
     let unlisted = |(name, value): (&Key, &Value)| {
         !(value.is_null() || name.starts_with(DELETE_FROM) || name.starts_with(SET_ORDER) || listed(name))
     };

@@ -9,45 +9,67 @@ use super::Error;
 use super::wire::{Reader, Wire};
 use crate::schema::{Shape, Struct};
 
+/// Maximum number of list elements and map entries of a message. An empty element is two bytes on the wire and forty in memory.
+const MAX_ELEMENTS: usize = 400_000;
+
 /// The first second of the year 1, which stands for no time at all.
 const NO_TIME: i64 = -62_135_596_800;
 
 /// Reads a message of type `of`.
 pub(super) fn object(of: &'static Struct, raw: &[u8]) -> Result<Value, Error> {
+    message(of, raw, &mut Count(0))
+}
+
+/// The number of list elements and map entries so far.
+struct Count(usize);
+
+impl Count {
+    fn add(&mut self) -> Result<(), Error> {
+        self.0 += 1;
+        if self.0 > MAX_ELEMENTS {
+            let why = format!("the message has more than {MAX_ELEMENTS} list elements and map entries");
+            return Err(Error::Malformed(why));
+        }
+        Ok(())
+    }
+}
+
+fn message(of: &'static Struct, raw: &[u8], count: &mut Count) -> Result<Value, Error> {
     let mut out = Map::new();
-    object_into(of, raw, &mut out)?;
+    object_into(of, raw, &mut out, count)?;
     Ok(Value::Object(out))
 }
 
 /// A message that comes in several pieces is the union of them, hence the map that is passed in.
-fn object_into(of: &'static Struct, raw: &[u8], out: &mut Map) -> Result<(), Error> {
+fn object_into(of: &'static Struct, raw: &[u8], out: &mut Map, count: &mut Count) -> Result<(), Error> {
     let mut reader = Reader::new(raw);
     while let Some((number, wire)) = reader.next()? {
         let Some(field) = of.fields.iter().find(|field| field.number == number) else { continue };
         match (&field.shape, field.name) {
             // Protobuf nests what JSON writes flat.
-            (Shape::Struct(inner), "") => object_into(inner, wire.bytes(inner.name)?, out)?,
+            (Shape::Struct(inner), "") => object_into(inner, wire.bytes(inner.name)?, out, count)?,
             (Shape::Struct(inner), name) => {
                 let slot = out.entry(name).or_insert_with(|| Value::Object(Map::new()));
                 if let Value::Object(slot) = slot {
-                    object_into(inner, wire.bytes(name)?, slot)?;
+                    object_into(inner, wire.bytes(name)?, slot, count)?;
                 }
             }
             (Shape::List(item), name) => {
                 let slot = out.entry(name).or_insert_with(|| Value::Array(Vec::new()));
                 if let Value::Array(items) = slot {
-                    list_item(item, wire, name, items)?;
+                    list_item(item, wire, name, items, count)?;
                 }
             }
             (Shape::Map(item), name) => {
-                let (key, value) = entry(item, wire.bytes(name)?, name)?;
+                count.add()?;
+                let (key, value) = entry(item, wire.bytes(name)?, name, count)?;
                 let slot = out.entry(name).or_insert_with(|| Value::Object(Map::new()));
                 if let Value::Object(slot) = slot {
                     slot.insert(key, value);
                 }
             }
             (shape, name) => {
-                out.insert(name, value(shape, wire, name)?);
+                out.insert(name, value(shape, wire, name, count)?);
             }
         }
     }
@@ -55,35 +77,45 @@ fn object_into(of: &'static Struct, raw: &[u8], out: &mut Map) -> Result<(), Err
 }
 
 /// Numbers may come one by one or packed together.
-fn list_item(item: &'static Shape, wire: Wire<'_>, field: &str, items: &mut Vec<Value>) -> Result<(), Error> {
+fn list_item(
+    item: &'static Shape,
+    wire: Wire<'_>,
+    field: &str,
+    items: &mut Vec<Value>,
+    count: &mut Count,
+) -> Result<(), Error> {
     match (item, wire) {
         (Shape::Int32 | Shape::Int64 | Shape::Bool, Wire::Bytes(packed)) => {
             let mut reader = Reader::new(packed);
             while !reader.is_empty() {
+                count.add()?;
                 items.push(scalar(item, reader.varint()?));
             }
         }
-        _ => items.push(value(item, wire, field)?),
+        _ => {
+            count.add()?;
+            items.push(value(item, wire, field, count)?);
+        }
     }
     Ok(())
 }
 
 /// One entry of a map: `{1: key, 2: value}`, either of which may be left out.
-fn entry(item: &'static Shape, raw: &[u8], field: &str) -> Result<(String, Value), Error> {
+fn entry(item: &'static Shape, raw: &[u8], field: &str, count: &mut Count) -> Result<(String, Value), Error> {
     let mut key = String::new();
     let mut value = zero(item);
     let mut reader = Reader::new(raw);
     while let Some((number, wire)) = reader.next()? {
         match number {
             1 => key = wire.text(field)?,
-            2 => value = self::value(item, wire, field)?,
+            2 => value = self::value(item, wire, field, count)?,
             _ => {}
         }
     }
     Ok((key, value))
 }
 
-fn value(shape: &'static Shape, wire: Wire<'_>, field: &str) -> Result<Value, Error> {
+fn value(shape: &'static Shape, wire: Wire<'_>, field: &str, count: &mut Count) -> Result<Value, Error> {
     Ok(match shape {
         Shape::Text(_) => wire.text(field)?.into(),
         Shape::Int32 | Shape::Int64 | Shape::Bool => scalar(shape, wire.varint(field)?),
@@ -96,10 +128,10 @@ fn value(shape: &'static Shape, wire: Wire<'_>, field: &str) -> Result<Value, Er
         Shape::Quantity => quantity(wire.bytes(field)?)?,
         Shape::IntOrString => int_or_string(wire.bytes(field)?)?,
         Shape::Any | Shape::Fields => embedded(wire.bytes(field)?)?,
-        Shape::Struct(inner) => object(inner, wire.bytes(field)?)?,
-        Shape::List(item) => wrapped_list(item, wire.bytes(field)?, field)?,
+        Shape::Struct(inner) => message(inner, wire.bytes(field)?, count)?,
+        Shape::List(item) => wrapped_list(item, wire.bytes(field)?, field, count)?,
         Shape::Map(item) => {
-            let (key, value) = entry(item, wire.bytes(field)?, field)?;
+            let (key, value) = entry(item, wire.bytes(field)?, field, count)?;
             Value::Object(Map::from_iter([(key, value)]))
         }
     })
@@ -128,12 +160,12 @@ fn zero(shape: &Shape) -> Value {
 }
 
 /// A list as the value of a map stands in a message of its own.
-fn wrapped_list(item: &'static Shape, raw: &[u8], field: &str) -> Result<Value, Error> {
+fn wrapped_list(item: &'static Shape, raw: &[u8], field: &str, count: &mut Count) -> Result<Value, Error> {
     let mut items = Vec::new();
     let mut reader = Reader::new(raw);
     while let Some((number, wire)) = reader.next()? {
         if number == 1 {
-            list_item(item, wire, field, &mut items)?;
+            list_item(item, wire, field, &mut items, count)?;
         }
     }
     Ok(Value::Array(items))

@@ -27,6 +27,9 @@ impl FieldSelector {
     pub fn parse(text: &str, kind: &Kind) -> Result<FieldSelector, Failure> {
         let mut parts = split(text);
         // The first mistake told is the first in this order.
+        if parts.len() > MAX_TERMS {
+            return Err(Failure::bad_request(format!("a field selector may have at most {MAX_TERMS} terms")));
+        }
         parts.sort_unstable();
         let terms = parts
             .into_iter()
@@ -63,6 +66,9 @@ impl FieldSelector {
         })
     }
 }
+
+/// Maximum number of terms of a selector. Each is checked for each object of a list.
+const MAX_TERMS: usize = 256;
 
 /// The parts between commas that no backslash protects.
 fn split(text: &str) -> Vec<&str> {

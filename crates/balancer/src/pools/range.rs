@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use fairlead_api::view::Family;
@@ -43,6 +44,11 @@ impl Range {
     /// Its last address as a number.
     pub fn last(&self) -> u128 {
         self.last
+    }
+
+    /// Returns its first and last address.
+    pub fn addresses(&self) -> RangeInclusive<IpAddr> {
+        address(self.family, self.first)..=address(self.family, self.last)
     }
 
     /// How many addresses it has; all of IPv6 are one fewer than there are.

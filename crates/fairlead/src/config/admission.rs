@@ -1,6 +1,7 @@
 //! Admission plugins by name: which are known, which are asked for.
 
 use anyhow::bail;
+use fairlead_server::ExternalIps;
 
 use super::Flags;
 use super::value::list;
@@ -38,8 +39,20 @@ const WITHOUT_WORK: &[&str] = &[
     "ValidatingAdmissionWebhook",
 ];
 
-/// The plugins to use besides the default ones, and the default ones not to use.
-pub(super) fn plugins(flags: &Flags) -> anyhow::Result<(Vec<String>, Vec<String>)> {
+/// Returns who may write external IPs. The plugin is neither on nor off by default: then only administrators may.
+pub(super) fn external_ips(flags: &Flags) -> ExternalIps {
+    let names = |plugins: &[String]| plugins.iter().any(|plugin| plugin == "DenyServiceExternalIPs");
+    if names(&list(&flags.enable_admission_plugins)) {
+        ExternalIps::Denied
+    } else if names(&list(&flags.disable_admission_plugins)) {
+        ExternalIps::Anyone
+    } else {
+        ExternalIps::Privileged
+    }
+}
+
+/// Checks the names of plugins, and returns the default ones that are not to be used.
+pub(super) fn plugins(flags: &Flags) -> anyhow::Result<Vec<String>> {
     let enable = list(&flags.enable_admission_plugins);
     let disable = list(&flags.disable_admission_plugins);
     let known = |name: &str| [DEFAULT, OPTIONAL, WITHOUT_WORK].iter().any(|names| names.contains(&name));
@@ -52,7 +65,5 @@ pub(super) fn plugins(flags: &Flags) -> anyhow::Result<(Vec<String>, Vec<String>
     if !both.is_empty() {
         bail!("[{}] in enable-admission-plugins and disable-admission-plugins overlapped", both.join(" "));
     }
-    let enabled = enable.into_iter().filter(|name| OPTIONAL.contains(&name.as_str())).collect();
-    let disabled = disable.into_iter().filter(|name| DEFAULT.contains(&name.as_str())).collect();
-    Ok((enabled, disabled))
+    Ok(disable.into_iter().filter(|name| DEFAULT.contains(&name.as_str())).collect())
 }

@@ -80,7 +80,7 @@ flags! {
     /// Node ports, as 30000-32767 or 30000+2767 [default: 30000-32767]
     #[arg(value_name = "RANGE")]
     service_node_port_range: Option<Text>,
-    /// Ranges that spec.externalIPs may come from [default: any]
+    /// Ranges that spec.externalIPs may come from [default: any, for administrators alone]
     #[arg(value_name = "CIDR,...")]
     #[serde(deserialize_with = "once")]
     external_ip_range: Option<Vec<Text>>,
@@ -139,7 +139,7 @@ flags! {
     #[arg(value_name = "PLUGIN,...")]
     #[serde(deserialize_with = "once")]
     enable_admission_plugins: Option<Vec<Text>>,
-    /// Admission plugins not to use
+    /// Admission plugins not to use, as DenyServiceExternalIPs
     #[arg(value_name = "PLUGIN,...")]
     #[serde(deserialize_with = "once")]
     disable_admission_plugins: Option<Vec<Text>>,

@@ -84,8 +84,8 @@ fn flags_are_read_as_kube_apiserver_writes_them() {
     let versions = [("api/all".to_owned(), true), ("discovery.k8s.io/v1beta1".to_owned(), true)];
     assert_eq!(config.runtime_config, versions);
     assert_eq!(
-        (config.admission_enabled, config.admission_disabled),
-        (vec!["DenyServiceExternalIPs".to_owned()], vec!["ServiceAccount".to_owned()])
+        (config.external_ips, config.admission_disabled),
+        (fairlead_server::ExternalIps::Denied, vec!["ServiceAccount".to_owned()])
     );
     assert_eq!(config.external_ip_ranges.len(), 2);
     assert!(matches!(&config.store, Store::Etcd(etcd) if etcd.prefix == "/registry"));

@@ -1,9 +1,12 @@
 //! Load balancers, wherever they run: beside the server in this process, on a joined machine, or against a cluster that a
 //! kubeconfig names.
 
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use anyhow::anyhow;
+use fairlead_balancer::pools::Range;
 use fairlead_balancer::provision::Ours;
 use fairlead_balancer::run::{Settings, run as balance};
 use fairlead_cluster::Cluster;
@@ -34,6 +37,12 @@ pub(super) async fn beside(server: &Server, config: &Config, stop: CancellationT
     };
     let local = server.local(user);
     balance(Cluster::new(local.clone(), Arc::new(local)), settings, stop).await;
+}
+
+/// Returns the addresses of all pools, which no Service may have as an external IP.
+pub(super) fn pools(settings: &Settings) -> Vec<RangeInclusive<IpAddr>> {
+    let ranges = settings.config.pools.iter().flat_map(|pool| &pool.ranges);
+    ranges.map(Range::addresses).collect()
 }
 
 /// What the server beside them is to know: what they cannot carry need not be asked of them.

@@ -171,11 +171,9 @@ impl Maker<'_> {
         let path = format!("/api/v1/namespaces/{}/serviceaccounts/{account}/token", meta.text("namespace"));
         let audiences: Vec<&str> =
             wanted.text_opt("audience").into_iter().filter(|audience| !audience.is_empty()).collect();
-        let mut wanted = json!({"audiences": audiences, "expirationSeconds": lives});
-        if spec.text("serviceAccountName") == account {
-            let pod = json!({"kind": "Pod", "apiVersion": "v1", "name": meta.text("name"), "uid": meta.text("uid")});
-            wanted.set("boundObjectRef", pod);
-        }
+        // The API server gives a Node only tokens that end with a Pod of it.
+        let pod = json!({"kind": "Pod", "apiVersion": "v1", "name": meta.text("name"), "uid": meta.text("uid")});
+        let wanted = json!({"audiences": audiences, "expirationSeconds": lives, "boundObjectRef": pod});
         let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": wanted});
         self.node.cluster.request(Method::POST, &path, Some(&request)).await
     }

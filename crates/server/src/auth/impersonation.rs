@@ -28,6 +28,7 @@ pub fn impersonate(
     authorize: impl Fn(&User, &Attributes<'_>) -> Decision,
 ) -> Result<Option<User>, Failure> {
     let wishes = wishes(headers);
+    check_size(&wishes)?;
     let Some(first) = wishes.first() else { return Ok(None) };
     if !matches!(first, Wish::User(_) | Wish::ServiceAccount { .. }) {
         let list: Vec<String> = wishes.iter().map(Wish::reference).collect();
@@ -64,6 +65,27 @@ impl Wish {
             Wish::Uid(uid) => ("UID", "", uid.as_str(), "authentication.k8s.io/v1", ""),
         };
         format!("{{{kind} {namespace} {name}  {version}  {path}}}")
+    }
+}
+
+/// Maximum number of identities that a request may ask for. Each is looked up in all roles.
+const MAX_WISHES: usize = 256;
+/// Maximum length in bytes of one of them.
+const MAX_LENGTH: usize = 1 << 10;
+
+fn check_size(wishes: &[Wish]) -> Result<(), Failure> {
+    if wishes.len() > MAX_WISHES {
+        let given = wishes.len();
+        return Err(Failure::bad_request(format!("{given} Impersonate-* headers, at most {MAX_WISHES} are read")));
+    }
+    let long = |wish: &Wish| match wish {
+        Wish::User(text) | Wish::Group(text) | Wish::Uid(text) => text.len() > MAX_LENGTH,
+        Wish::ServiceAccount { namespace, name } => namespace.len().max(name.len()) > MAX_LENGTH,
+        Wish::Extra { key, value } => key.len().max(value.len()) > MAX_LENGTH,
+    };
+    match wishes.iter().any(long) {
+        true => Err(Failure::bad_request(format!("an Impersonate-* header has more than {MAX_LENGTH} bytes"))),
+        false => Ok(()),
     }
 }
 

@@ -103,6 +103,13 @@ pub fn names(pod: &Value, resource: &str, name: &str) -> bool {
     }
 }
 
+/// Returns the audiences that the volumes of a Pod ask tokens for. None at all means the API server, and asks for no audience.
+pub fn token_audiences(pod: &Value) -> Vec<&str> {
+    let volumes = pod.at("spec").list("volumes").iter();
+    let sources = volumes.flat_map(|volume| volume.at("projected").list("sources"));
+    sources.map(|source| source.at("serviceAccountToken").text("audience")).filter(|text| !text.is_empty()).collect()
+}
+
 /// Whether a load balancer of a Service shows the certificate of a Secret beside it.
 pub fn shows(service: &Value, secret: &str) -> bool {
     let metadata = service.at("metadata");

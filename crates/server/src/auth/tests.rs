@@ -49,7 +49,16 @@ async fn a_request_is_its_senders() {
         (Anonymous::Health, "/version", "", Ok(ANONYMOUS)),
         (Anonymous::Nowhere, "/readyz", "", Err(401)),
         (Anonymous::Everywhere, "/api/v1/pods", "", Ok(ANONYMOUS)),
-        (Anonymous::Everywhere, "/api/v1/pods", "Bearer ", Ok(ANONYMOUS)),
+        (Anonymous::Everywhere, "/api/v1/pods", " ", Ok(ANONYMOUS)),
+        (Anonymous::Everywhere, "/api/v1/pods", "Bearer ", Err(401)),
+        (Anonymous::Everywhere, "/api/v1/pods", "Bearer  secret", Err(401)),
+        (Anonymous::Everywhere, "/api/v1/pods", "Bearer", Err(401)),
+        (Anonymous::Everywhere, "/api/v1/pods", "Basic YWRtaW46YWRtaW4=", Err(401)),
+        (Anonymous::Everywhere, "/api/v1/pods", "basic", Err(401)),
+        (Anonymous::Everywhere, "/api/v1/pods", "Negotiate secret", Err(401)),
+        (Anonymous::Everywhere, "/api/v1/pods", "Bearersecret", Err(401)),
+        (Anonymous::Everywhere, "/api/v1/pods", "secret", Err(401)),
+        (Anonymous::Health, "/readyz", "Basic secret", Err(401)),
     ];
     for (anonymous, path, authorization, expected) in table {
         let tokens = TokenFile::parse(TOKENS).expect("a good file");
@@ -59,6 +68,15 @@ async fn a_request_is_its_senders() {
         let found = found.map(|user| user.name).map_err(|failure| failure.code);
         assert_eq!(found, expected.map(str::to_owned), "{anonymous:?} {path} {authorization}");
     }
+}
+
+#[tokio::test]
+async fn two_authorization_headers_are_nobodys() {
+    let tokens = TokenFile::parse(TOKENS).expect("a good file");
+    let authenticator = Authenticator { tokens, anonymous: Anonymous::Everywhere, ..Authenticator::default() };
+    let request = request("/", &[("authorization", "Bearer secret"), ("authorization", "Basic secret")]);
+    let failure = authenticator.authenticate(&request, &Nothing, Timestamp::UNIX_EPOCH).await.unwrap_err();
+    assert_eq!(failure.code, 401);
 }
 
 #[tokio::test]

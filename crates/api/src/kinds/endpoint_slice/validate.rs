@@ -16,11 +16,11 @@ const MAX_TOPOLOGY: usize = 16;
 pub(super) fn whole(object: &Value, old: Option<&Value>, _: &Settings) -> FieldErrors {
     let address_type = object.text("addressType");
     let mut errors = match address_type {
-        "" => vec![FieldError::required(&Path::new("addressType"), "")],
+        "" => FieldErrors::from([FieldError::required(&Path::new("addressType"), "")]),
         "FQDN" | "IPv4" | "IPv6" => FieldErrors::new(),
         other => {
             let allowed = &["FQDN", "IPv4", "IPv6"];
-            vec![FieldError::not_supported(&Path::new("addressType"), other, allowed)]
+            FieldErrors::from([FieldError::not_supported(&Path::new("addressType"), other, allowed)])
         }
     };
     errors.extend(ports(object.list("ports")));
@@ -37,17 +37,20 @@ pub(super) fn change(object: &Value, old: &Value, _: &Settings) -> FieldErrors {
     if new == old.text("addressType") {
         return FieldErrors::new();
     }
-    vec![FieldError::invalid(&Path::new("addressType"), new, "field is immutable")]
+    FieldErrors::from([FieldError::invalid(&Path::new("addressType"), new, "field is immutable")])
 }
 
 fn ports(ports: &[Value]) -> FieldErrors {
     let path = Path::new("ports");
     if ports.len() > MAX_PORTS {
-        return vec![FieldError::too_many(&path, ports.len(), MAX_PORTS)];
+        return FieldErrors::from([FieldError::too_many(&path, ports.len(), MAX_PORTS)]);
     }
     let mut errors = FieldErrors::new();
     let mut seen = std::collections::HashSet::new();
     for (index, port) in ports.iter().enumerate() {
+        if errors.is_full() {
+            break;
+        }
         let path = path.index(index);
         let name = port.text("name");
         if !name.is_empty() {
@@ -70,7 +73,7 @@ fn ports(ports: &[Value]) -> FieldErrors {
 fn endpoints(endpoints: &[Value], address_type: &str) -> FieldErrors {
     let path = Path::new("endpoints");
     if endpoints.len() > MAX_ENDPOINTS {
-        return vec![FieldError::too_many(&path, endpoints.len(), MAX_ENDPOINTS)];
+        return FieldErrors::from([FieldError::too_many(&path, endpoints.len(), MAX_ENDPOINTS)]);
     }
     endpoints.iter().enumerate().flat_map(|(i, it)| endpoint(it, address_type, &path.index(i))).collect()
 }
@@ -97,6 +100,9 @@ fn addresses(addresses: &[&str], address_type: &str, path: &Path) -> FieldErrors
         errors.push(FieldError::too_many(path, addresses.len(), MAX_ADDRESSES));
     }
     for (index, address) in addresses.iter().enumerate() {
+        if errors.is_full() {
+            break;
+        }
         errors.extend(match address_type {
             "IPv4" => ip_address(address, ip::parse_strict(address), Family::V4, path, index),
             "IPv6" => ip_address(address, ip::parse_canonical(address), Family::V6, path, index),
@@ -138,16 +144,16 @@ fn ip_address(
 /// A domain name of at least two labels; a dot at the end is let through.
 fn domain(text: &str, path: &Path) -> FieldErrors {
     if text.is_empty() {
-        return vec![FieldError::required(path, "")];
+        return FieldErrors::from([FieldError::required(path, "")]);
     }
     let name = text.strip_suffix('.').unwrap_or(text);
     let reasons = names::subdomain(name);
     if !reasons.is_empty() {
-        return vec![FieldError::invalid(path, name, reasons.join(","))];
+        return FieldErrors::from([FieldError::invalid(path, name, reasons.join(","))]);
     }
     if !name.contains('.') {
         let why = "should be a domain with at least two segments separated by dots";
-        return vec![FieldError::invalid(path, name, why)];
+        return FieldErrors::from([FieldError::invalid(path, name, why)]);
     }
     let bad = name.split('.').map(|label| (label, names::label(label))).find(|(_, reasons)| !reasons.is_empty());
     bad.map(|(label, reasons)| FieldError::invalid(path, label, reasons.join(","))).into_iter().collect()

@@ -1,5 +1,7 @@
 //! Mistakes in a Node.
 
+use std::collections::HashSet;
+
 use crate::value::{Value, json};
 
 use crate::field::{FieldError, FieldErrors};
@@ -49,7 +51,11 @@ pub(super) fn update(node: &Value, old: &Value) -> FieldErrors {
 fn validate_taints(node: &Value, errors: &mut FieldErrors) {
     let taints = node.at("spec").list("taints");
     let path = Path::new("metadata").child("taints");
+    let mut seen = HashSet::new();
     for (at, taint) in taints.iter().enumerate() {
+        if errors.is_full() {
+            break;
+        }
         let path = path.index(at);
         let (key, value, effect) = (taint.text("key"), taint.text("value"), taint.text("effect"));
         for reason in names::label_key(key) {
@@ -63,7 +69,7 @@ fn validate_taints(node: &Value, errors: &mut FieldErrors) {
             "" => errors.push(FieldError::required(&path.child("effect"), "")),
             effect => pod::validate_effect(effect, &path.child("effect"), errors),
         }
-        if taints[..at].iter().any(|other| other.text("key") == key && other.text("effect") == effect) {
+        if !seen.insert((key, effect)) {
             let shown = json!({"Key": key, "Value": value, "Effect": effect, "TimeAdded": taint.at("timeAdded")});
             let mut error = FieldError::duplicate(&path, &shown);
             "taints must be unique by key and effect pair".clone_into(&mut error.detail);
@@ -82,8 +88,9 @@ fn validate_amounts(node: &Value, errors: &mut FieldErrors) {
 
 fn validate_addresses(node: &Value, errors: &mut FieldErrors) {
     let addresses = node.at("status").list("addresses");
+    let mut seen = HashSet::new();
     for (at, address) in addresses.iter().enumerate() {
-        if addresses[..at].contains(address) {
+        if !seen.insert(address) {
             let shown = json!({"Type": address.text("type"), "Address": address.text("address")});
             errors.push(FieldError::duplicate(&Path::new("status").child("addresses").index(at), &shown));
         }

@@ -33,6 +33,9 @@ fn validate_containers(pod: &Value, volumes: &Known<'_>, path: &Path, errors: &m
     }
     let mut names = BTreeSet::new();
     for (at, container) in containers.iter().enumerate() {
+        if errors.is_full() {
+            break;
+        }
         let path = path.index(at);
         validate_common(container, pod, volumes, &path, errors);
         if !names.insert(container.text("name")) {
@@ -48,6 +51,9 @@ fn validate_containers(pod: &Value, volumes: &Known<'_>, path: &Path, errors: &m
 fn validate_init(pod: &Value, volumes: &Known<'_>, path: &Path, errors: &mut FieldErrors) {
     let mut names: BTreeSet<&str> = pod.list("containers").iter().map(|c| c.text("name")).collect();
     for (at, container) in pod.list("initContainers").iter().enumerate() {
+        if errors.is_full() {
+            break;
+        }
         let (list, path, name) = (path, path.index(at), container.text("name"));
         validate_common(container, pod, volumes, &path, errors);
         lifecycle::validate_restart(container, &path, errors);
@@ -75,6 +81,9 @@ fn validate_ephemeral(pod: &Value, volumes: &Known<'_>, path: &Path, errors: &mu
     let others = pod.list("containers").iter().chain(pod.list("initContainers"));
     let mut names: BTreeSet<&str> = others.map(|c| c.text("name")).collect();
     for (at, container) in pod.list("ephemeralContainers").iter().enumerate() {
+        if errors.is_full() {
+            break;
+        }
         let path = path.index(at);
         validate_common(container, pod, volumes, &path, errors);
         validate_image_space(container, &path, errors);
@@ -106,6 +115,9 @@ fn validate_common(container: &Value, pod: &Value, volumes: &Known<'_>, path: &P
 fn validate_ports(ports: &[Value], path: &Path, errors: &mut FieldErrors) {
     let mut seen = BTreeSet::new();
     for (at, port) in ports.iter().enumerate() {
+        if errors.is_full() {
+            break;
+        }
         let (path, name) = (path.index(at), port.text("name"));
         let reasons = if name.is_empty() { Vec::new() } else { names::port_name(name) };
         if reasons.is_empty() && !name.is_empty() && !seen.insert(name) {

@@ -12,6 +12,9 @@ use crate::{Path, names};
 pub(super) fn validate(container: &Value, path: &Path, errors: &mut FieldErrors) {
     let list = path.child("env");
     for (at, variable) in container.list("env").iter().enumerate() {
+        if errors.is_full() {
+            break;
+        }
         let (path, name) = (list.index(at), variable.text("name"));
         match name {
             "" => errors.push(FieldError::required(&path.child("name"), "")),
@@ -21,6 +24,9 @@ pub(super) fn validate(container: &Value, path: &Path, errors: &mut FieldErrors)
     }
     let list = path.child("envFrom");
     for (at, source) in container.list("envFrom").iter().enumerate() {
+        if errors.is_full() {
+            break;
+        }
         validate_from(source, &list, at, errors);
     }
 }

@@ -1,6 +1,6 @@
 //! Mistakes in how a container mounts the volumes of its Pod.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use crate::value::Value;
 
@@ -18,9 +18,13 @@ pub(super) fn validate(container: &Value, volumes: &Known<'_>, path: &Path, erro
 }
 
 fn validate_mounts(container: &Value, volumes: &Known<'_>, list: &Path, errors: &mut FieldErrors) {
-    let devices = container.list("volumeDevices");
+    let device_names = texts(container.list("volumeDevices"), "name");
+    let device_paths = texts(container.list("volumeDevices"), "devicePath");
     let mut seen = BTreeSet::new();
     for (at, mount) in container.list("volumeMounts").iter().enumerate() {
+        if errors.is_full() {
+            break;
+        }
         let (path, name, place) = (list.index(at), mount.text("name"), mount.text("mountPath"));
         if name.is_empty() {
             errors.push(FieldError::required(&path.child("name"), ""));
@@ -34,17 +38,22 @@ fn validate_mounts(container: &Value, volumes: &Known<'_>, list: &Path, errors: 
         if !seen.insert(place) {
             errors.push(FieldError::invalid(&path.child("mountPath"), place, "must be unique"));
         }
-        if devices.iter().any(|device| device.text("name") == name) {
+        if device_names.contains(name) {
             let detail = "must not already exist in volumeDevices";
             errors.push(FieldError::invalid(&path.child("name"), name, detail));
         }
-        if devices.iter().any(|device| device.text("devicePath") == place) {
+        if device_paths.contains(place) {
             let detail = "must not already exist as a path in volumeDevices";
             errors.push(FieldError::invalid(&path.child("mountPath"), place, detail));
         }
         validate_sub_path(mount, &path, list, errors);
         validate_propagation(mount, container, list, errors);
     }
+}
+
+/// Returns one field of each element of a list.
+fn texts<'a>(list: &'a [Value], field: &str) -> HashSet<&'a str> {
+    list.iter().map(|element| element.text(field)).collect()
 }
 
 /// The reference server names these fields without the index of the mount.
@@ -89,9 +98,13 @@ fn validate_propagation(mount: &Value, container: &Value, list: &Path, errors: &
 }
 
 fn validate_devices(container: &Value, volumes: &Known<'_>, list: &Path, errors: &mut FieldErrors) {
-    let mounts = container.list("volumeMounts");
+    let mount_names = texts(container.list("volumeMounts"), "name");
+    let mount_paths = texts(container.list("volumeMounts"), "mountPath");
     let (mut names, mut places) = (BTreeSet::new(), BTreeSet::new());
     for (at, device) in container.list("volumeDevices").iter().enumerate() {
+        if errors.is_full() {
+            break;
+        }
         let (path, name, place) = (list.index(at), device.text("name"), device.text("devicePath"));
         let (name_path, place_path) = (path.child("name"), path.child("devicePath"));
         if name.is_empty() {
@@ -118,10 +131,10 @@ fn validate_devices(container: &Value, volumes: &Known<'_>, list: &Path, errors:
         } else {
             errors.push(FieldError::invalid(&place_path, place, "can not contain backsteps ('..')"));
         }
-        if mounts.iter().any(|mount| mount.text("name") == name) {
+        if mount_names.contains(name) {
             errors.push(FieldError::invalid(&name_path, name, "must not already exist in volumeMounts"));
         }
-        if mounts.iter().any(|mount| mount.text("mountPath") == place) {
+        if mount_paths.contains(place) {
             errors.push(FieldError::invalid(&place_path, place, "must not already exist as a path in volumeMounts"));
         }
     }

@@ -1,5 +1,7 @@
 //! Mistakes in the amounts a container requests and is limited to.
 
+use std::collections::HashSet;
+
 use crate::value::{Key, Value};
 
 use super::refuse;
@@ -85,13 +87,15 @@ fn validate_entry(name: &str, amount: &Value, path: &Path, errors: &mut FieldErr
 
 /// `resizePolicy` of a container.
 pub(super) fn validate_resize(container: &Value, pod: &Value, path: &Path, errors: &mut FieldErrors) {
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for (at, policy) in container.list("resizePolicy").iter().enumerate() {
         let (resource, restart) = (policy.text("resourceName"), policy.text("restartPolicy"));
-        if seen.contains(&resource) {
+        if errors.is_full() {
+            break;
+        }
+        if !seen.insert(resource) {
             errors.push(FieldError::duplicate(&path.index(at), resource));
         }
-        seen.push(resource);
         for (word, allowed) in [(resource, ["cpu", "memory"]), (restart, ["NotRequired", "RestartContainer"])] {
             match word {
                 "" => errors.push(FieldError::required(path, "")),
@@ -107,26 +111,36 @@ pub(super) fn validate_resize(container: &Value, pod: &Value, path: &Path, error
 }
 
 fn validate_claims(claims: &[Value], pod: &Value, path: &Path, errors: &mut FieldErrors) {
+    let mut seen = HashSet::new();
     let mut known: Vec<&str> = pod.list("resourceClaims").iter().map(|claim| claim.text("name")).collect();
     known.sort_unstable();
     for (at, claim) in claims.iter().enumerate() {
+        if errors.is_full() {
+            break;
+        }
         let (name, path) = (claim.text("name"), path.index(at));
         if name.is_empty() {
             errors.push(FieldError::required(&path, ""));
             continue;
         }
-        if claims[..at].iter().any(|other| other.text("name") == name && other.text("request") == claim.text("request"))
-        {
+        if !seen.insert((name, claim.text("request"))) {
             errors.push(FieldError::duplicate(&path, name));
         }
-        if !known.contains(&name) {
+        if known.binary_search(&name).is_err() {
             let mut error = FieldError::not_found(&path, name);
-            let rest = if known.is_empty() { " which is empty".to_owned() } else { format!(": {}", known.join(", ")) };
+            let rest = if known.is_empty() {
+                " which is empty".to_owned()
+            } else {
+                format!(": {}", known[..known.len().min(MAX_LISTED)].join(", "))
+            };
             error.detail = format!("must be one of the names in pod.spec.resourceClaims{rest}");
             errors.push(error);
         }
     }
 }
+
+/// Maximum number of known names that a message lists.
+const MAX_LISTED: usize = 32;
 
 const STANDARD: &[&str] = &[
     "cpu",

@@ -1,5 +1,7 @@
 //! Mistakes in what a Pod says about nodes: selectors, affinity, spread and tolerations.
 
+use std::collections::HashMap;
+
 use crate::value::Value;
 
 use super::refuse;
@@ -127,7 +129,14 @@ fn validate_pod_term(term: &Value, path: &Path, errors: &mut FieldErrors) {
 /// `topologySpreadConstraints`.
 pub(super) fn validate_spread(spec: &Value, path: &Path, errors: &mut FieldErrors) {
     let all = spec.list("topologySpreadConstraints");
+    let mut later: HashMap<(&str, &str), usize> = HashMap::new();
+    for constraint in all {
+        *later.entry(spread_key(constraint)).or_default() += 1;
+    }
     for (at, constraint) in all.iter().enumerate() {
+        if errors.is_full() {
+            break;
+        }
         let path = path.index(at);
         if constraint.int("maxSkew") <= 0 {
             let detail = "must be greater than zero";
@@ -141,17 +150,26 @@ pub(super) fn validate_spread(spec: &Value, path: &Path, errors: &mut FieldError
         if !actions.contains(&action) {
             errors.push(FieldError::not_supported(&path.child("whenUnsatisfiable"), action, actions));
         }
-        let again = |other: &Value| other.text("topologyKey") == key && other.text("whenUnsatisfiable") == action;
-        if all[at + 1..].iter().any(again) {
+        let left = later.entry((key, action)).or_default();
+        *left = left.saturating_sub(1);
+        if *left > 0 {
             let path = path.child("{topologyKey, whenUnsatisfiable}");
             errors.push(FieldError::duplicate(&path, format!("{{{key}, {action}}}")));
         }
     }
 }
 
+/// The fields of a spread constraint that must be unique together.
+fn spread_key(constraint: &Value) -> (&str, &str) {
+    (constraint.text("topologyKey"), constraint.text("whenUnsatisfiable"))
+}
+
 /// `tolerations`.
 pub(super) fn validate_tolerations(tolerations: &[Value], path: &Path, errors: &mut FieldErrors) {
     for (at, toleration) in tolerations.iter().enumerate() {
+        if errors.is_full() {
+            break;
+        }
         validate_toleration(toleration, &path.index(at), errors);
     }
 }

@@ -1,5 +1,7 @@
 //! Mistakes in the security contexts of a Pod and its containers. Whether a Pod may ask for what it asks is not decided here.
 
+use std::collections::HashSet;
+
 use crate::value::Value;
 
 use crate::field::{FieldError, FieldErrors};
@@ -91,7 +93,7 @@ const MAX_SYSCTL: usize = 253;
 const SYSCTL: &str = "^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
 
 fn validate_sysctls(spec: &Value, path: &Path, errors: &mut FieldErrors) {
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for (at, sysctl) in spec.at("securityContext").list("sysctls").iter().enumerate() {
         let (name, path) = (sysctl.text("name"), path.index(at).child("name"));
         if name.is_empty() {
@@ -99,10 +101,10 @@ fn validate_sysctls(spec: &Value, path: &Path, errors: &mut FieldErrors) {
         } else if !is_sysctl(name) {
             let detail = format!("must have at most {MAX_SYSCTL} characters and match regex {SYSCTL}");
             errors.push(FieldError::invalid(&path, name, detail));
-        } else if seen.contains(&name) {
+        } else if seen.contains(name) {
             errors.push(FieldError::duplicate(&path, name));
         }
-        seen.push(name);
+        seen.insert(name);
         let dotted = name.replace('/', ".");
         let shared = |namespace: &[&str]| namespace.iter().any(|prefix| dotted.starts_with(prefix));
         if spec.flag("hostNetwork") && shared(&["net."]) {

@@ -1,5 +1,7 @@
 //! Mistakes in the spec of a Pod, but for its containers, volumes and scheduling, which have files of their own.
 
+use std::collections::HashSet;
+
 use crate::value::Value;
 
 use super::{container, refuse, resources, scheduling, security, volumes};
@@ -168,15 +170,14 @@ fn validate_gates(spec: &Value, path: &Path, errors: &mut FieldErrors) {
         let path = path.child("readinessGates").index(at).child("conditionType");
         refuse(errors, &path, name, names::label_key(name));
     }
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for (at, gate) in spec.list("schedulingGates").iter().enumerate() {
         let name = gate.text("name");
         let path = path.child("schedulingGates").index(at);
         refuse(errors, &path, name, names::label_key(name));
-        if seen.contains(&name) {
+        if !seen.insert(name) {
             errors.push(FieldError::duplicate(&path, name));
         }
-        seen.push(name);
     }
 }
 

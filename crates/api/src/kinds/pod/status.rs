@@ -1,5 +1,7 @@
 //! Writes to the status of a Pod: what is kept, and what is wrong.
 
+use std::collections::{HashMap, HashSet, VecDeque};
+
 use crate::value::{Value, json};
 
 use super::{refuse, update};
@@ -30,10 +32,12 @@ pub(super) fn prepare(pod: &mut Value, old: &Value) {
 
 /// A condition that does not say which generation it saw keeps the one said before.
 fn keep_observed(status: &mut Value, old: &Value) {
-    let mut before: Vec<&Value> = old.list("conditions").iter().collect();
+    let mut before: HashMap<&str, VecDeque<&Value>> = HashMap::new();
+    for condition in old.list("conditions") {
+        before.entry(condition.text("type")).or_default().push_back(condition);
+    }
     for condition in status.get_mut("conditions").and_then(Value::as_array_mut).into_iter().flatten() {
-        let Some(at) = before.iter().position(|b| b.text("type") == condition.text("type")) else { continue };
-        let same = before.remove(at);
+        let Some(same) = before.get_mut(condition.text("type")).and_then(VecDeque::pop_front) else { continue };
         if condition.int("observedGeneration") == 0 && same.int("observedGeneration") != 0 {
             condition.set("observedGeneration", same.int("observedGeneration"));
         }
@@ -107,18 +111,25 @@ fn validate_states(
     path: &Path,
     errors: &mut FieldErrors,
 ) {
+    let statuses = by_name(status.list(list));
+    let containers = by_name(spec.list(containers));
     for (at, was) in before.list(list).iter().enumerate() {
         let ended = was.at("state").at("terminated");
-        let now = status.list(list).iter().find(|now| now.text("name") == was.text("name"));
+        let now = statuses.get(was.text("name"));
         if ended.is_null() || now.is_none_or(|now| !now.at("state").at("terminated").is_null()) {
             continue;
         }
-        let container = spec.list(containers).iter().find(|container| container.text("name") == was.text("name"));
+        let container = containers.get(was.text("name"));
         if !container.is_some_and(|container| restarts(container, spec, ended.int("exitCode"))) {
             let detail = "may not be transitioned to non-terminated state";
             errors.push(FieldError::forbidden(&path.index(at).child("state"), detail));
         }
     }
+}
+
+/// Returns the elements of a list by name. Of two with one name the first counts.
+fn by_name(list: &[Value]) -> HashMap<&str, &Value> {
+    list.iter().rev().map(|element| (element.text("name"), element)).collect()
 }
 
 /// Whether a container that ended with this code is started again.
@@ -147,8 +158,9 @@ fn restarts(container: &Value, spec: &Value, code: i64) -> bool {
 fn validate_ips(status: &Value, before: &Value, field: &str, path: &Path, errors: &mut FieldErrors) {
     let path = path.child(field);
     let ips: Vec<&str> = status.list(field).iter().map(|entry| entry.text("ip")).collect();
+    let known: HashSet<&str> = before.list(field).iter().map(|entry| entry.text("ip")).collect();
     for (at, text) in ips.iter().enumerate() {
-        if !before.list(field).iter().any(|entry| entry.text("ip") == *text) {
+        if !known.contains(text) {
             refuse(errors, &path.index(at), text, ip::strict_reasons(text));
         }
     }

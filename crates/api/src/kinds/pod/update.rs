@@ -1,14 +1,14 @@
 //! Changes of a Pod that are not allowed. Almost none are: a Pod is replaced, not changed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use crate::value::Value;
 
 use super::scheduling;
 use super::spec::MIRROR;
-use crate::field::{FieldError, FieldErrors};
+use crate::field::{FieldError, FieldErrors, MAX_SHOWN};
 use crate::look::Look;
-use crate::{Path, names};
+use crate::{Path, golang, names};
 
 /// What an update may not change.
 pub(super) fn validate(pod: &Value, old: &Value) -> FieldErrors {
@@ -48,7 +48,8 @@ fn changes(now: &Value, before: &Value) -> String {
         |spec: &Value| spec.as_object().into_iter().flatten().map(|(key, _)| key.clone()).collect::<BTreeSet<_>>();
     let mut text = String::new();
     for key in keys(before).union(&keys(now)).filter(|key| before.get(key) != now.get(key)) {
-        text.push_str(&format!("-{key}: {}\n+{key}: {}\n", before.at(key), now.at(key)));
+        let short = |spec: &Value| golang::json_short(spec.at(key), MAX_SHOWN);
+        text.push_str(&format!("-{key}: {}\n+{key}: {}\n", short(before), short(now)));
     }
     text
 }
@@ -112,7 +113,7 @@ fn validate_tolerations(spec: &Value, before: &Value, path: &Path, errors: &mut 
         toleration.unset("tolerationSeconds");
         toleration
     };
-    let now: Vec<Value> = spec.list("tolerations").iter().map(timeless).collect();
+    let now: HashSet<Value> = spec.list("tolerations").iter().map(timeless).collect();
     if before.list("tolerations").iter().any(|old| !now.contains(&timeless(old))) {
         let detail = "existing toleration can not be modified except its tolerationSeconds";
         return errors.push(FieldError::forbidden(path, detail));
@@ -121,9 +122,10 @@ fn validate_tolerations(spec: &Value, before: &Value, path: &Path, errors: &mut 
 }
 
 fn validate_gates(spec: &Value, before: &Value, path: &Path, errors: &mut FieldErrors) {
+    let known: HashSet<&str> = before.list("schedulingGates").iter().map(|old| old.text("name")).collect();
     for (at, gate) in spec.list("schedulingGates").iter().enumerate() {
         let name = gate.text("name");
-        if !before.list("schedulingGates").iter().any(|old| old.text("name") == name) {
+        if !known.contains(name) {
             let detail = format!("only deletion is allowed, but found new scheduling gate '{name}'");
             errors.push(FieldError::forbidden(&path.index(at).child("name"), detail));
         }

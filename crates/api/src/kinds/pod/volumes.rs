@@ -1,7 +1,7 @@
 //! Defaults of and mistakes in the volumes of a Pod. Kinds of volumes that only a cluster of containers can have are checked
 //! for their name and for being the only kind, no further.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use crate::value::{Value, json};
 
@@ -54,13 +54,16 @@ fn fill_files(downward: &mut Value) {
 
 /// Checks volumes and gives those without mistakes. `metadata` is the Pod's.
 pub(super) fn validate<'a>(metadata: &Value, volumes: &'a [Value], list: &Path, errors: &mut FieldErrors) -> Known<'a> {
-    let created: Vec<String> = volumes
+    let created: HashSet<String> = volumes
         .iter()
         .filter(|volume| !volume.at("ephemeral").is_null() && !metadata.text("name").is_empty())
         .map(|volume| format!("{}-{}", metadata.text("name"), volume.text("name")))
         .collect();
     let mut known = Known::new();
     for (at, volume) in volumes.iter().enumerate() {
+        if errors.is_full() {
+            break;
+        }
         let (path, name) = (list.index(at), volume.text("name"));
         let mut found = FieldErrors::new();
         validate_source(volume, &path, &mut found);
@@ -74,9 +77,9 @@ pub(super) fn validate<'a>(metadata: &Value, volumes: &'a [Value], list: &Path, 
         if found.is_empty() {
             known.insert(name, volume);
         }
-        errors.append(&mut found);
+        errors.extend(found);
         let claim = volume.at("persistentVolumeClaim").text("claimName");
-        if created.iter().any(|created| created == claim) {
+        if created.contains(claim) {
             let path = path.child("persistentVolumeClaim").child("claimName");
             let detail = "must not reference a PVC that gets created for an ephemeral volume";
             errors.push(FieldError::invalid(&path, claim, detail));

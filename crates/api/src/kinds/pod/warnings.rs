@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::value::Value;
 
+use crate::field::MAX_MISTAKES;
 use crate::look::Look;
 use crate::quantity::Quantity;
 use crate::{Path, golang, ip, names};
@@ -172,15 +173,24 @@ fn warn_of_hidden_variables(container: &Value, path: &Path, warnings: &mut Vec<S
     }
 }
 
+/// Maximum number of ports of a Pod that are compared with each other. Every pair is looked at, so time grows with the square.
+const MAX_COMPARED_PORTS: usize = 1000;
+
 fn warn_of_ports(containers: &[(&Value, Path)], warnings: &mut Vec<String>) {
     let mut seen: Vec<(&Value, Path)> = Vec::new();
     for (container, path) in containers {
         for (at, port) in container.list("ports").iter().enumerate() {
+            if seen.len() >= MAX_COMPARED_PORTS {
+                return;
+            }
             let path = path.child("ports").index(at);
             if !port.text("hostIP").is_empty() && port.int("hostPort") == 0 {
                 warnings.push(format!("{path}: hostIP set without hostPort: {}", shown(port)));
             }
             for (other, place) in &seen {
+                if warnings.len() >= MAX_MISTAKES {
+                    return;
+                }
                 if let Some(how) = clash(port, other) {
                     warnings.push(format!("{path}: {how} port definition with {place}"));
                 }

@@ -101,7 +101,7 @@ fn validate_update(object: &Value, old: &Value, _: &Settings) -> FieldErrors {
     }
     // Shown by the names of the reference server's internal type.
     let shown = json!({"APIGroup": role.text("apiGroup"), "Kind": role.text("kind"), "Name": role.text("name")});
-    vec![FieldError::invalid(&Path::new("roleRef"), &shown, "cannot change roleRef")]
+    FieldErrors::from([FieldError::invalid(&Path::new("roleRef"), &shown, "cannot change roleRef")])
 }
 
 fn row(object: &Value, now: i64) -> Vec<Value> {

@@ -1,5 +1,7 @@
 //! A Service that changes: which fields are restored or dropped with a change of type, and which changes are refused.
 
+use std::collections::HashSet;
+
 use crate::value::{Value, json};
 
 use super::spec;
@@ -43,7 +45,7 @@ fn drop_addresses(spec: &mut Value, old: &Value) {
 }
 
 fn drop_node_ports(spec: &mut Value, old: &Value) {
-    let before = spec::node_ports(old);
+    let before: HashSet<i64> = spec::node_ports(old).into_iter().collect();
     let no_new = spec::node_ports(spec).iter().all(|port| before.contains(port));
     if spec::may_have_node_ports(old) && !spec::may_have_node_ports(spec) && no_new {
         for port in spec::ports_mut(spec) {

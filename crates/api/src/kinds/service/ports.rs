@@ -13,7 +13,7 @@ use crate::names::{self, Reasons};
 pub(super) fn presence(spec: &Value) -> FieldErrors {
     let needed = !spec::is_headless(spec) && spec.text("type") != spec::EXTERNAL_NAME;
     if needed && spec.list("ports").is_empty() {
-        return vec![FieldError::required(&Path::new("spec.ports"), "")];
+        return FieldErrors::from([FieldError::required(&Path::new("spec.ports"), "")]);
     }
     FieldErrors::new()
 }
@@ -24,6 +24,9 @@ pub(super) fn fields(spec: &Value) -> FieldErrors {
     let mut names = HashSet::new();
     let mut errors = FieldErrors::new();
     for (i, port) in ports.iter().enumerate() {
+        if errors.is_full() {
+            break;
+        }
         let path = Path::new("spec.ports").index(i);
         errors.extend(name(port, ports.len() > 1, &mut names, &path));
         errors.extend(numbers(port, &path));
@@ -52,6 +55,9 @@ pub(super) fn uniqueness(spec: &Value) -> FieldErrors {
     }
     let mut numbers = HashSet::new();
     for (path, port) in ports() {
+        if errors.is_full() {
+            break;
+        }
         if !numbers.insert((port.text("protocol"), port.int("port"))) {
             errors.push(FieldError::duplicate(&path, &shown(port)));
         }
@@ -70,7 +76,7 @@ fn shown(port: &Value) -> Value {
 fn name<'a>(port: &'a Value, required: bool, seen: &mut HashSet<&'a str>, path: &Path) -> FieldErrors {
     let (path, name) = (path.child("name"), port.text("name"));
     if name.is_empty() {
-        return if required { vec![FieldError::required(&path, "")] } else { FieldErrors::new() };
+        return if required { FieldErrors::from([FieldError::required(&path, "")]) } else { FieldErrors::new() };
     }
     let mut errors = against(&path, name, names::label(name));
     if !seen.insert(name) {

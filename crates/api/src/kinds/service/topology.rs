@@ -1,6 +1,8 @@
 //! `spec.topologyKeys`: node labels in order of preference, of the gate `ServiceTopology`. Kubernetes had the field from
 //! 1.17 to 1.21.
 
+use std::collections::HashSet;
+
 use crate::value::Value;
 
 use super::ports::against;
@@ -38,9 +40,10 @@ pub(super) fn validate(spec: &Value) -> FieldErrors {
     if keys.len() > MAX_KEYS {
         errors.push(FieldError::too_many(&path, keys.len(), MAX_KEYS));
     }
+    let mut seen = HashSet::new();
     for (i, key) in keys.iter().enumerate() {
         let path = path.index(i);
-        if keys[..i].contains(key) {
+        if !seen.insert(key) {
             errors.push(FieldError::duplicate(&path, *key));
         }
         match *key {

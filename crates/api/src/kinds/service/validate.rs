@@ -1,5 +1,7 @@
 //! Mistakes in a Service as a whole, in the order in which the reference server lists them.
 
+use std::collections::HashSet;
+
 use crate::value::Value;
 
 use super::ports::{self, against};
@@ -41,17 +43,20 @@ pub(super) fn status(service: &Value, old: &Value, _: &Settings) -> FieldErrors 
     let path = Path::new("status.loadBalancer.ingress");
     let ingress = service.at("status").at("loadBalancer").list("ingress");
     if service.at("spec").text("type") != spec::LOAD_BALANCER && !ingress.is_empty() {
-        return vec![FieldError::forbidden(&path, "may only be used when `spec.type` is 'LoadBalancer'")];
+        return FieldErrors::from([FieldError::forbidden(
+            &path,
+            "may only be used when `spec.type` is 'LoadBalancer'",
+        )]);
     }
-    let old: Vec<&str> =
+    let old: HashSet<&str> =
         old.at("status").at("loadBalancer").list("ingress").iter().map(|entry| entry.text("ip")).collect();
     ingress.iter().enumerate().flat_map(|(i, entry)| ingress_entry(entry, &old, &path.index(i))).collect()
 }
 
-fn ingress_entry(entry: &Value, old: &[&str], path: &Path) -> FieldErrors {
+fn ingress_entry(entry: &Value, old: &HashSet<&str>, path: &Path) -> FieldErrors {
     let (address, hostname) = (entry.text("ip"), entry.text("hostname"));
     let mut errors = FieldErrors::new();
-    if !address.is_empty() && !old.contains(&address) {
+    if !address.is_empty() && !old.contains(address) {
         errors.extend(against(&path.child("ip"), address, ip::strict_reasons(address)));
     }
     let mode = path.child("ipMode");
@@ -81,7 +86,7 @@ pub(super) fn load_balancer_class(spec: &Value) -> FieldErrors {
     match spec.text_opt("loadBalancerClass") {
         None => FieldErrors::new(),
         Some(class) if spec.text("type") == spec::LOAD_BALANCER => against(&path, class, names::label_key(class)),
-        Some(_) => vec![only_for_load_balancers(&path)],
+        Some(_) => FieldErrors::from([only_for_load_balancers(&path)]),
     }
 }
 
@@ -94,11 +99,11 @@ fn only_for_load_balancers(path: &Path) -> FieldError {
 fn topology_annotations(service: &Value) -> FieldErrors {
     let annotations = service.at("metadata").at("annotations");
     match (annotations.text_opt(MODE), annotations.text_opt(HINTS)) {
-        (Some(mode), Some(hints)) if mode != hints => vec![FieldError::invalid(
+        (Some(mode), Some(hints)) if mode != hints => FieldErrors::from([FieldError::invalid(
             &Path::new("metadata.annotations").key(MODE),
             mode,
             format!("must match annotations[{HINTS}] when both are specified"),
-        )],
+        )]),
         _ => FieldErrors::new(),
     }
 }
@@ -109,7 +114,7 @@ fn of_type(spec: &Value) -> FieldErrors {
     match kind {
         spec::LOAD_BALANCER | spec::NODE_PORT if spec::is_headless(spec) => {
             let detail = format!("may not be set to 'None' for {kind} services");
-            vec![FieldError::invalid(&Path::new("spec.clusterIPs").index(0), spec::NONE, detail)]
+            FieldErrors::from([FieldError::invalid(&Path::new("spec.clusterIPs").index(0), spec::NONE, detail)])
         }
         spec::EXTERNAL_NAME => external_name(spec),
         _ => FieldErrors::new(),
@@ -134,6 +139,9 @@ fn selector(spec: &Value) -> FieldErrors {
     let path = Path::new("spec.selector");
     let mut errors = FieldErrors::new();
     for (key, value) in spec.map("selector").into_iter().flatten() {
+        if errors.is_full() {
+            break;
+        }
         let value = value.as_str().unwrap_or_default();
         errors.extend(against(&path, key, names::label_key(key)));
         errors.extend(against(&path, value, names::label_value(value)));
@@ -158,7 +166,7 @@ fn affinity(spec: &Value) -> FieldErrors {
 fn node_port_allocation(spec: &Value) -> FieldErrors {
     let given = spec.flag_opt("allocateLoadBalancerNodePorts").is_some();
     if given && spec.text("type") != spec::LOAD_BALANCER {
-        return vec![only_for_load_balancers(&Path::new("spec.allocateLoadBalancerNodePorts"))];
+        return FieldErrors::from([only_for_load_balancers(&Path::new("spec.allocateLoadBalancerNodePorts"))]);
     }
     FieldErrors::new()
 }
@@ -185,7 +193,7 @@ fn external_traffic(spec: &Value) -> FieldErrors {
 pub(super) fn one_of(spec: &Value, name: &str, allowed: &[&str]) -> FieldErrors {
     match spec.text_opt(name) {
         Some(value) if !allowed.contains(&value) => {
-            vec![FieldError::not_supported(&Path::new("spec").child(name), value, allowed)]
+            FieldErrors::from([FieldError::not_supported(&Path::new("spec").child(name), value, allowed)])
         }
         _ => FieldErrors::new(),
     }

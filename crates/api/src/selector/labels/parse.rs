@@ -3,6 +3,9 @@
 use super::{Operator, Requirement, Wanted};
 use crate::{golang, names};
 
+/// Maximum number of requirements of a selector. Each is checked for each object of a list, and 100,000 objects are common.
+const MAX_REQUIREMENTS: usize = 256;
+
 /// The requirements a text states.
 pub(super) fn requirements(text: &str) -> Result<Vec<Requirement>, String> {
     let mut parser = Parser { tokens: lex(text), at: 0 };
@@ -12,6 +15,9 @@ pub(super) fn requirements(text: &str) -> Result<Vec<Requirement>, String> {
             Token::Word(_) | Token::Not => {}
             Token::End => return Ok(requirements),
             other => return Err(format!("found '{}', expected: !, identifier, or 'end of string'", other.text())),
+        }
+        if requirements.len() >= MAX_REQUIREMENTS {
+            return Err(format!("a selector may have at most {MAX_REQUIREMENTS} requirements"));
         }
         let requirement = parser.requirement().map_err(|e| format!("unable to parse requirement: {e}"))?;
         requirements.push(requirement);

@@ -70,6 +70,13 @@ impl Rule {
         }
     }
 
+    /// Returns the number of rules that [`Rule::atoms`] makes.
+    pub(super) fn atom_count(&self) -> usize {
+        let objects = [self.groups.len(), self.resources.len(), self.names.len().max(1)];
+        let things = objects.into_iter().fold(1, usize::saturating_mul).saturating_add(self.urls.len());
+        things.saturating_mul(self.verbs.len())
+    }
+
     /// The rule as rules with one verb and one thing each.
     pub(super) fn atoms(&self) -> Vec<Rule> {
         let one = |text: &String| vec![text.clone()];

@@ -80,7 +80,7 @@ fn text(time: Timestamp) -> String {
 }
 
 fn invalid(name: &str, error: FieldError) -> Failure {
-    let errors: FieldErrors = vec![error];
+    let errors: FieldErrors = FieldErrors::from([error]);
     Failure::invalid(Subject { group: "authentication.k8s.io", kind: "TokenRequest", name }, &errors)
 }
 
@@ -125,7 +125,9 @@ async fn bind(objects: &dyn Objects, (namespace, account): (&str, &str), referen
     let resource = found.resource;
     let object = objects.find(found, namespace, name).await?;
     let object = object.ok_or_else(|| Failure::not_found(Subject { group: "", kind: resource, name }))?;
-    if short == "pod" && object.at("spec").text("serviceAccountName") != account {
+    // A Pod that names no account uses `default`.
+    let used = |pod: &Value| Some(pod.at("spec").text("serviceAccountName").to_owned()).filter(|name| !name.is_empty());
+    if short == "pod" && used(&object).as_deref().unwrap_or("default") != account {
         let why = format!(
             "cannot bind token for serviceaccount {account:?} to pod running with different serviceaccount name."
         );

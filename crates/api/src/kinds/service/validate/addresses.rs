@@ -1,5 +1,7 @@
 //! Mistakes in the addresses of a Service: cluster IPs and their families, external IPs, source ranges.
 
+use std::collections::HashSet;
+
 use crate::value::Value;
 
 use super::super::ports::against;
@@ -19,7 +21,8 @@ pub(crate) fn cluster_ips(spec: &Value, old: Option<&Value>) -> FieldErrors {
     let mut errors = singular_and_plural(spec);
     errors.extend(families(spec));
     errors.extend(one_of(spec, "ipFamilyPolicy", IP_FAMILY_POLICIES));
-    let malformed = well_formed(spec, &old.map(|old| old.texts("clusterIPs")).unwrap_or_default());
+    let known: HashSet<&str> = old.into_iter().flat_map(|old| old.texts("clusterIPs")).collect();
+    let malformed = well_formed(spec, &known);
     let stop = !malformed.is_empty();
     errors.extend(malformed);
     if spec.list("clusterIPs").len() > 2 {
@@ -33,10 +36,10 @@ pub(crate) fn cluster_ips(spec: &Value, old: Option<&Value>) -> FieldErrors {
 
 /// Mistakes in `externalIPs`.
 pub(super) fn external_ips(spec: &Value, old: Option<&Value>) -> FieldErrors {
-    let known = old.map(|old| old.texts("externalIPs")).unwrap_or_default();
+    let known: HashSet<&str> = old.into_iter().flat_map(|old| old.texts("externalIPs")).collect();
     let mut errors = FieldErrors::new();
     for (i, text) in spec.texts("externalIPs").into_iter().enumerate() {
-        let strict = if known.contains(&text) { Vec::new() } else { ip::strict_reasons(text) };
+        let strict = if known.contains(text) { Vec::new() } else { ip::strict_reasons(text) };
         let reasons = if strict.is_empty() { ip::endpoint_reasons(text) } else { strict };
         errors.extend(against(&Path::new("spec.externalIPs").index(i), text, reasons));
     }
@@ -60,9 +63,10 @@ pub(super) fn source_ranges(service: &Value, old: Option<&Value>) -> FieldErrors
         // The capital letter is the reference server's.
         let path = Path::new("spec.LoadBalancerSourceRanges");
         check_type(&path);
-        let old = old.map(|old| old.at("spec").texts("loadBalancerSourceRanges")).unwrap_or_default();
+        let old: HashSet<&str> =
+            old.into_iter().flat_map(|old| old.at("spec").texts("loadBalancerSourceRanges")).map(str::trim).collect();
         for (i, range) in ranges.iter().map(|range| range.trim()).enumerate() {
-            if !old.iter().any(|old| old.trim() == range) {
+            if !old.contains(range) {
                 errors.extend(against(&path.index(i), range, ip::cidr::strict_reasons(range)));
             }
         }
@@ -86,9 +90,11 @@ fn singular_and_plural(spec: &Value) -> FieldErrors {
     let (one, all) = (spec.text("clusterIP"), spec.texts("clusterIPs"));
     match all.first() {
         None if one.is_empty() => FieldErrors::new(),
-        None => vec![FieldError::required(&Path::new("spec.clusterIPs"), "")],
-        Some(_) if one.is_empty() => vec![about_list(spec, "must be empty when `clusterIP` is not specified")],
-        Some(first) if *first != one => vec![about_list(spec, "first value must match `clusterIP`")],
+        None => FieldErrors::from([FieldError::required(&Path::new("spec.clusterIPs"), "")]),
+        Some(_) if one.is_empty() => {
+            FieldErrors::from([about_list(spec, "must be empty when `clusterIP` is not specified")])
+        }
+        Some(first) if *first != one => FieldErrors::from([about_list(spec, "first value must match `clusterIP`")]),
         Some(_) => FieldErrors::new(),
     }
 }
@@ -96,12 +102,16 @@ fn singular_and_plural(spec: &Value) -> FieldErrors {
 fn families(spec: &Value) -> FieldErrors {
     let mut errors = FieldErrors::new();
     let families = spec.texts("ipFamilies");
+    let mut seen = HashSet::new();
     for (i, family) in families.iter().enumerate() {
+        if errors.is_full() {
+            break;
+        }
         let path = Path::new("spec.ipFamilies").index(i);
         if !["IPv4", "IPv6"].contains(family) {
             errors.push(FieldError::not_supported(&path, *family, &["IPv4", "IPv6"]));
         }
-        if families[..i].contains(family) {
+        if !seen.insert(family) {
             errors.push(FieldError::duplicate(&path, *family));
         }
     }
@@ -109,7 +119,7 @@ fn families(spec: &Value) -> FieldErrors {
 }
 
 /// Each an address, or `None` alone. What the old object had was valid once.
-fn well_formed(spec: &Value, known: &[&str]) -> FieldErrors {
+fn well_formed(spec: &Value, known: &HashSet<&str>) -> FieldErrors {
     let all = spec.texts("clusterIPs");
     let mut errors = FieldErrors::new();
     for (i, text) in all.iter().enumerate() {

@@ -1,0 +1,204 @@
+//! What a user may not do: addresses of the cluster, all namespaces at once, tokens that outlive their Pods.
+
+use fairlead_server::{Admission, Authorization, ExternalIps};
+use serde_json::{Value, json};
+
+use crate::world::{SERVICES, TestServer, admin, service, user};
+
+const PODS: &str = "/api/v1/namespaces/default/pods";
+const NODES: &str = "/api/v1/nodes";
+
+/// Makes a user `tenant` with all rights in the namespace `default`.
+async fn let_tenant_in(server: &TestServer) {
+    let binding = json!({
+        "metadata": {"name": "tenant"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "tenant"}],
+    });
+    server.make("/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings", binding).await;
+    // Roles reach the server by its watch.
+    let known = async {
+        while server.send(user("tenant", &["system:authenticated"]), "GET", SERVICES, "").await.code != 200 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(30), known).await.expect("the role is known");
+}
+
+async fn external(server: &TestServer, name: &str, ip: &str, by: &str) -> (u16, String) {
+    let sender = if by == "admin" { admin() } else { user(by, &["system:authenticated"]) };
+    let body = service(name, json!({"externalIPs": [ip]})).to_string();
+    let answer = server.send(sender, "POST", &format!("{SERVICES}?dryRun=All"), body).await;
+    (answer.code, answer.body["message"].as_str().unwrap_or_default().to_owned())
+}
+
+#[tokio::test]
+async fn external_ips_are_for_administrators_and_never_addresses_of_the_cluster() {
+    let pools = vec!["203.0.113.10".parse().unwrap()..="203.0.113.20".parse().unwrap()];
+    for external_ips in [ExternalIps::Privileged, ExternalIps::Anyone] {
+        let admission = Admission { external_ips, load_balancer_pools: pools.clone(), ..Admission::default() };
+        let server = TestServer::new(admission, Authorization::Rbac).await;
+        let_tenant_in(&server).await;
+        let node = server.make(NODES, json!({"metadata": {"name": "n"}})).await;
+        let mut node = node;
+        node["status"] = json!({"addresses": [{"type": "InternalIP", "address": "192.0.2.7"}]});
+        let answer = server.send(admin(), "PUT", "/api/v1/nodes/n/status", node.to_string()).await;
+        assert_eq!(answer.code, 200, "{}", answer.body);
+        let mut balanced = server.make(SERVICES, service("lb", json!({"type": "LoadBalancer"}))).await;
+        balanced["status"] = json!({"loadBalancer": {"ingress": [{"ip": "203.0.113.99", "ipMode": "VIP"}]}});
+        let path = format!("{SERVICES}/lb/status");
+        assert_eq!(server.send(admin(), "PUT", &path, balanced.to_string()).await.code, 200);
+
+        let tenant = if external_ips == ExternalIps::Anyone { 201 } else { 403 };
+        assert_eq!(external(&server, "a", "198.51.100.1", "tenant").await.0, tenant);
+        assert_eq!(external(&server, "a", "198.51.100.1", "admin").await.0, 201);
+        for (ip, why) in [
+            ("192.0.2.1", "external IP 192.0.2.1 is an address of a Node, of the API server or of a load balancer"),
+            ("192.0.2.7", "external IP 192.0.2.7 is an address of a Node, of the API server or of a load balancer"),
+            (
+                "203.0.113.99",
+                "external IP 203.0.113.99 is an address of a Node, of the API server or of a load balancer",
+            ),
+            ("10.0.0.10", "external IP 10.0.0.10 is in the range of cluster IPs"),
+            ("203.0.113.15", "external IP 203.0.113.15 is in a pool of load balancer addresses"),
+        ] {
+            for by in ["tenant", "admin"] {
+                let (code, message) = external(&server, "a", ip, by).await;
+                assert_eq!(code, 403, "{ip} {by}: {message}");
+                if by == "admin" {
+                    assert_eq!(message, format!("services \"a\" is forbidden: {why}"));
+                }
+            }
+        }
+        for ip in ["127.0.0.1", "169.254.1.1", "::1", "fe80::1", "224.0.0.1", "0.0.0.0"] {
+            assert_eq!(external(&server, "a", ip, "admin").await.0, 422, "{ip}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn external_ips_that_are_there_do_not_keep_a_tenant_from_other_changes() {
+    let server = TestServer::new(Admission::default(), Authorization::Rbac).await;
+    let_tenant_in(&server).await;
+    server.make(SERVICES, service("web", json!({"externalIPs": ["198.51.100.1"]}))).await;
+    let tenant = || user("tenant", &["system:authenticated"]);
+    let patch = |patch: Value| {
+        let path = format!("{SERVICES}/web");
+        let server = &server;
+        async move { server.send_as(tenant(), "PATCH", &path, "application/merge-patch+json", patch.to_string()).await.code }
+    };
+    assert_eq!(patch(json!({"metadata": {"labels": {"a": "b"}}})).await, 200);
+    assert_eq!(patch(json!({"spec": {"externalIPs": ["198.51.100.1", "198.51.100.2"]}})).await, 403);
+    assert_eq!(patch(json!({"spec": {"externalIPs": null}})).await, 200);
+}
+
+#[tokio::test]
+async fn without_roles_external_ips_are_free() {
+    let server = TestServer::new(Admission::default(), Authorization::AlwaysAllow).await;
+    assert_eq!(external(&server, "a", "10.0.0.1", "tenant").await.0, 201);
+}
+
+#[tokio::test]
+async fn no_request_deletes_the_objects_of_all_namespaces() {
+    let server = TestServer::new(Admission::default(), Authorization::Rbac).await;
+    server.make(SERVICES, service("web", json!({}))).await;
+    let mut asked = 0;
+    for path in [
+        "/api/v1",
+        "/apis/apps/v1",
+        "/apis/discovery.k8s.io/v1",
+        "/apis/networking.k8s.io/v1",
+        "/apis/coordination.k8s.io/v1",
+        "/apis/events.k8s.io/v1",
+        "/apis/rbac.authorization.k8s.io/v1",
+    ] {
+        let found = server.send(admin(), "GET", path, "").await.body;
+        for resource in found["resources"].as_array().into_iter().flatten() {
+            let name = resource["name"].as_str().expect("a name");
+            let listed = resource["verbs"].as_array().is_some_and(|verbs| verbs.contains(&json!("list")));
+            if resource["namespaced"] != json!(true) || !listed {
+                continue;
+            }
+            let answer = server.send(admin(), "DELETE", &format!("{path}/{name}"), "").await;
+            assert_eq!((answer.code, &answer.body["reason"]), (405, &json!("MethodNotAllowed")), "{path}/{name}");
+            asked += 1;
+        }
+    }
+    assert!(asked >= 10, "{asked}");
+    assert_eq!(server.send(admin(), "GET", &format!("{SERVICES}/web"), "").await.code, 200);
+}
+
+#[tokio::test]
+async fn a_collection_is_deleted_only_where_preconditions_hold() {
+    let server = TestServer::new(Admission::default(), Authorization::Rbac).await;
+    let path = "/api/v1/namespaces/default/configmaps";
+    let first = server.make(path, json!({"metadata": {"name": "a"}})).await;
+    for precondition in [json!({"uid": "00000000-0000-0000-0000-000000000000"}), json!({"resourceVersion": "1"})] {
+        let options = json!({"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": precondition});
+        let answer = server.send(admin(), "DELETE", path, options.to_string()).await;
+        assert_eq!((answer.code, &answer.body["reason"]), (409, &json!("Conflict")), "{precondition}");
+        assert_eq!(server.send(admin(), "GET", &format!("{path}/a"), "").await.code, 200);
+    }
+    let options = json!({"preconditions": {"uid": first["metadata"]["uid"]}});
+    assert_eq!(
+        server
+            .send(admin(), "DELETE", &format!("{path}?fieldSelector=metadata.name%3Da"), options.to_string())
+            .await
+            .code,
+        200
+    );
+    assert_eq!(server.send(admin(), "GET", &format!("{path}/a"), "").await.code, 404);
+}
+
+#[tokio::test]
+async fn a_node_gets_only_tokens_that_end_with_a_pod_of_it() {
+    let server = TestServer::new(Admission::default(), Authorization::Rbac).await;
+    for node in ["a", "b"] {
+        server.make(NODES, json!({"metadata": {"name": node}})).await;
+    }
+    for name in ["robot", "default", "other"] {
+        server.make("/api/v1/namespaces/default/serviceaccounts", json!({"metadata": {"name": name}})).await;
+    }
+    let audience =
+        json!([{"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "t", "audience": "vault"}}]}}]);
+    let mut uids = std::collections::HashMap::new();
+    for (name, node, account, volumes) in
+        [("mine", "a", "robot", audience), ("plain", "a", "", json!([])), ("theirs", "b", "robot", json!([]))]
+    {
+        let container = json!({"name": "c", "image": "x"});
+        let spec =
+            json!({"nodeName": node, "serviceAccountName": account, "containers": [container], "volumes": volumes});
+        let pod = server.make(PODS, json!({"metadata": {"name": name}, "spec": spec})).await;
+        uids.insert(name, pod["metadata"]["uid"].clone());
+    }
+    let ask = |account: &str, bound: Value, audiences: Value| {
+        let path = format!("/api/v1/namespaces/default/serviceaccounts/{account}/token");
+        let request = json!({
+            "kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1",
+            "spec": {"boundObjectRef": bound, "audiences": audiences},
+        });
+        let server = &server;
+        async move { server.send(user("system:node:a", &["system:nodes"]), "POST", &path, request.to_string()).await }
+    };
+    let pod = |name: &str, uid: &Value| json!({"kind": "Pod", "apiVersion": "v1", "name": name, "uid": uid});
+    let table = [
+        ("robot", pod("mine", &uids["mine"]), json!([]), 201),
+        ("robot", pod("mine", &uids["mine"]), json!(["vault"]), 201),
+        ("robot", pod("mine", &uids["mine"]), json!(["https://issuer.example"]), 403),
+        ("default", pod("plain", &uids["plain"]), json!([]), 201),
+        ("robot", Value::Null, json!([]), 403),
+        ("default", Value::Null, json!([]), 403),
+        ("robot", pod("mine", &Value::Null), json!([]), 403),
+        ("robot", pod("mine", &json!("another")), json!([]), 403),
+        ("robot", pod("theirs", &uids["theirs"]), json!([]), 403),
+        ("robot", pod("plain", &uids["plain"]), json!([]), 403),
+        ("other", pod("mine", &uids["mine"]), json!([]), 403),
+        ("robot", json!({"kind": "Node", "apiVersion": "v1", "name": "a"}), json!([]), 403),
+        ("robot", json!({"kind": "Secret", "apiVersion": "v1", "name": "s", "uid": "x"}), json!([]), 403),
+        ("robot", pod("gone", &json!("x")), json!([]), 404),
+    ];
+    for (account, bound, audiences, code) in table {
+        let answer = ask(account, bound.clone(), audiences).await;
+        assert_eq!(answer.code, code, "{account} {bound}: {}", answer.body);
+    }
+}
