@@ -24,7 +24,8 @@ use crate::status::{Pages, Status};
 
 /// Serves names with these settings until told to stop.
 pub async fn run(cluster: Option<Cluster>, settings: Settings, stop: CancellationToken) -> Result<(), Error> {
-    run_measured(cluster, settings, Metrics::new(), stop).await
+    let metrics = Metrics::with_account(&settings.account);
+    run_measured(cluster, settings, metrics, stop).await
 }
 
 /// The same, counted where others look.
@@ -41,7 +42,8 @@ pub async fn run_measured(
 
 /// Serves names as a Corefile says until told to stop. If that has `reload`, changes of the file are followed.
 pub async fn run_file(cluster: Option<Cluster>, corefile: Corefile, stop: CancellationToken) -> Result<(), Error> {
-    let mut server = Server::new(cluster, Metrics::new(), &corefile.settings.account)?;
+    let account = &corefile.settings.account;
+    let mut server = Server::new(cluster, Metrics::with_account(account), account)?;
     server.apply(corefile.read()?).await?;
     server.serve(Some(corefile), stop).await
 }

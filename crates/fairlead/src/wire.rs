@@ -99,7 +99,7 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
         token::keep(&service, &config.data_dir, &identity.authorities(Timestamp::now())?).await?;
     }
     let (history, keeper) = history::beside(&service, &config, &stop).unzip();
-    let here = ui::Here { history, ..ui::Here::default() };
+    let here = ui::Here { history, account: account.clone(), ..ui::Here::default() };
     let controllers = tokio::spawn({
         let (server, config, stop) = (service.clone(), config.clone(), stop.clone());
         let metrics = here.control.clone();

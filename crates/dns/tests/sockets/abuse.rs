@@ -223,7 +223,7 @@ fn an_answer_by_datagram_is_no_longer_than_a_packet() {
 fn few_questions_try_upstreams_that_fail_their_checks() {
     in_network("few_questions_try_upstreams_that_fail_their_checks", || {
         let upstream = Upstream::start("127.0.0.2:53", |_, _| None);
-        let text = ".:1053 {\n hosts {\n  192.0.2.1 own.example\n  fallthrough\n }\n forward . 127.0.0.2 {\n  read_timeout 1s\n  health_check 20ms\n }\n}";
+        let text = ".:1053 {\n hosts {\n  192.0.2.1 own.example\n  fallthrough\n }\n forward . 127.0.0.2 {\n  read_timeout 300ms\n  health_check 20ms\n }\n}";
         let _server = Server::ready(text, None);
         assert_eq!(short(&ask("first.example")), (2, vec![]));
         let checks = || upstream.names.lock().expect("no defect").iter().filter(|name| *name == ".").count();

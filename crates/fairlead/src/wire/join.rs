@@ -228,7 +228,8 @@ async fn live(join: &Join, member: &Member, stop: CancellationToken) -> anyhow::
     let own = machine::addresses(Some(own_address(join, member).await?));
     let listener = listen(join, own[0]).await?;
     let peers = member.peers()?.config()?;
-    let names = fairlead_dns::Metrics::new();
+    let account = super::account();
+    let names = fairlead_dns::Metrics::with_account(&account);
     let place = machine::Place {
         data_dir: join.data_dir.clone(),
         authority: member.authorities.clone(),
@@ -237,6 +238,7 @@ async fn live(join: &Join, member: &Member, stop: CancellationToken) -> anyhow::
         routes: true,
         names: names.clone(),
         pods: fairlead_pods::Metrics::new(),
+        account,
     };
     // Beside a server its page has them.
     let api = |api: Api| api.with_others(move || names.text(Format::Prometheus));
