@@ -181,7 +181,9 @@ pub(crate) fn account() -> Account {
     if let Err(error) = raise_descriptor_limit() {
         tracing::warn!("the limit of open files (RLIMIT_NOFILE) cannot be raised: {error}");
     }
-    Account::new(MachineLimits::read())
+    let account = Account::new(MachineLimits::read());
+    fairlead_monitor::http::bound_by(&account);
+    account
 }
 
 /// A link for somebody who sits at a terminal; what is printed elsewhere is kept, in the journal of the system, say, and others read it.

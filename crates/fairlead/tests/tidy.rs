@@ -17,7 +17,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("history", &["api", "cluster", "runtime"]),
     ("kernel", &[]),
     ("probe", &[]),
-    ("monitor", &[]),
+    ("monitor", &["runtime"]),
     ("runtime", &[]),
     ("control", &["api", "cluster", "endpoints", "monitor", "probe"]),
     ("proxy", &["api", "cluster", "kernel", "monitor", "plan", "program"]),
