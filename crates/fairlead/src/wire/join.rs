@@ -241,7 +241,8 @@ async fn live(join: &Join, member: &Member, stop: CancellationToken) -> anyhow::
         account,
     };
     // Beside a server its page has them.
-    let api = |api: Api| api.with_others(move || names.text(Format::Prometheus));
+    let counted = account.clone();
+    let api = |api: Api| api.with_account(&counted).with_others(move || names.text(Format::Prometheus));
     let serve = |pods: Api| tokio::spawn(serve(listener, peers, api(pods), stop.clone()));
     announce(&node, &own, member);
     let proxy = async {
