@@ -20,7 +20,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("monitor", &["runtime"]),
     ("runtime", &[]),
     ("control", &["api", "cluster", "endpoints", "monitor", "probe"]),
-    ("proxy", &["api", "cluster", "kernel", "monitor", "plan", "program"]),
+    ("proxy", &["api", "cluster", "kernel", "monitor", "plan", "program", "runtime"]),
     ("dns", &["api", "cluster", "kernel", "monitor", "runtime", "zone"]),
     ("balancer", &["api", "cluster", "kernel", "monitor", "plan", "probe", "runtime"]),
     ("pods", &["api", "cluster", "kernel", "monitor", "probe", "runtime"]),
