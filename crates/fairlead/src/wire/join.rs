@@ -238,11 +238,10 @@ async fn live(join: &Join, member: &Member, stop: CancellationToken) -> anyhow::
         routes: true,
         names: names.clone(),
         pods: fairlead_pods::Metrics::new(),
-        account,
+        account: account.clone(),
     };
     // Beside a server its page has them.
-    let counted = account.clone();
-    let api = |api: Api| api.with_account(&counted).with_others(move || names.text(Format::Prometheus));
+    let api = |api: Api| api.with_account(&account).with_others(move || names.text(Format::Prometheus));
     let serve = |pods: Api| tokio::spawn(serve(listener, peers, api(pods), stop.clone()));
     announce(&node, &own, member);
     let proxy = async {
