@@ -220,6 +220,40 @@ fn an_answer_by_datagram_is_no_longer_than_a_packet() {
 }
 
 #[test]
+fn long_answers_that_are_not_read_cost_bounded_memory() {
+    in_network("long_answers_that_are_not_read_cost_bounded_memory", || {
+        raise_descriptor_limit().expect("descriptors");
+        let lines: String = (0..=255)
+            .flat_map(|third| (0..16).map(move |last| (third, last)))
+            .map(|(third, last)| format!("  10.0.{third}.{last} long.example\n"))
+            .collect();
+        let text = format!(".:1053 {{\n hosts {{\n{lines}  192.0.2.1 own.example\n }}\n}}");
+        let _server = Server::ready(&text, None);
+        let whole = ask_on(&mut connect_from(OTHER), "long.example").expect("an answer");
+        assert!(whole.answer.len() > 4000, "{}", whole.answer.len());
+        let before = resident_memory();
+        // 120 connections that would be sent 64 KiB for each of 100 questions, and read nothing.
+        let mut held = Vec::new();
+        for _ in 0..120 {
+            let mut stream = connect_from(Ipv4Addr::LOCALHOST);
+            stream.set_nonblocking(true).expect("a socket");
+            for id in 0..100 {
+                if write_frame(&mut stream, &question(id, "long.example")).is_none() {
+                    break;
+                }
+            }
+            held.push(stream);
+        }
+        for _ in 0..20 {
+            let answer = ask_on(&mut connect_from(OTHER), "own.example");
+            assert_eq!(answer.as_ref().map(short), Some((0, vec![1])));
+        }
+        let growth = resident_memory().saturating_sub(before);
+        assert!(growth < 192 << 20, "memory grew by {} MiB", growth >> 20);
+    });
+}
+
+#[test]
 fn few_questions_try_upstreams_that_fail_their_checks() {
     in_network("few_questions_try_upstreams_that_fail_their_checks", || {
         let upstream = Upstream::start("127.0.0.2:53", |_, _| None);
@@ -241,6 +275,13 @@ fn few_questions_try_upstreams_that_fail_their_checks() {
         let tried: BTreeSet<&String> = names.iter().filter(|name| name.starts_with('n')).collect();
         assert!(!tried.is_empty() && tried.len() <= 100, "{} questions were tried", tried.len());
     });
+}
+
+/// Returns the bytes of memory this process has.
+fn resident_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("procfs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a size");
+    line.trim().trim_end_matches("kB").trim().parse::<u64>().expect("a number") << 10
 }
 
 /// Ends the attack, even if the test fails.
