@@ -84,7 +84,7 @@ struct Connection {
 }
 
 /// A question as it came.
-struct Asked {
+struct Question {
     bytes: Vec<u8>,
     at: Instant,
 }
@@ -93,9 +93,9 @@ impl Connection {
     /// Reads questions and answers them, until the client ends or breaks a rule.
     async fn read(self: Arc<Self>, mut reader: OwnedReadHalf) {
         let questions = async {
-            while let Some(bytes) = question(&mut reader).await {
+            while let Some(bytes) = read_question(&mut reader).await {
                 self.slot.touch();
-                if self.answer(Asked { bytes, at: Instant::now() }).await.is_none() {
+                if self.answer(Question { bytes, at: Instant::now() }).await.is_none() {
                     self.closed.cancel();
                     return;
                 }
@@ -106,11 +106,11 @@ impl Connection {
     }
 
     /// Answers a question, now or later. `None`: the connection is of no use any more.
-    async fn answer(self: &Arc<Self>, asked: Asked) -> Option<()> {
+    async fn answer(self: &Arc<Self>, question: Question) -> Option<()> {
         let mut out = Vec::new();
         let router = self.place.router();
         let turn = fastrand::u32(..);
-        let now = router.now(&self.came(&asked), turn, &mut Held::default(), &mut out);
+        let now = router.now(&self.came(&question), turn, &mut Held::default(), &mut out);
         match now {
             Now::Answered => return self.write(&out).await,
             // A client that sends what is no question cannot be told so.
@@ -123,12 +123,12 @@ impl Connection {
         let evict = evicted.clone();
         let Ok(slot) = self.bounds.questions.admit(self.from.ip(), move || evict.cancel()) else {
             router.metrics().full();
-            router.refuse(&self.came(&asked), &mut out);
+            router.refuse(&self.came(&question), &mut out);
             return self.write(&out).await;
         };
         let connection = self.clone();
         tokio::spawn(async move {
-            router.later(&connection.came(&asked), turn, &evicted, &mut out).await;
+            router.later(&connection.came(&question), turn, &evicted, &mut out).await;
             if connection.write(&out).await.is_none() {
                 connection.closed.cancel();
             }
@@ -137,8 +137,8 @@ impl Connection {
         Some(())
     }
 
-    fn came<'a>(&self, asked: &'a Asked) -> Came<'a> {
-        Came { bytes: &asked.bytes, from: self.from, local: self.local, transport: Transport::Tcp, at: asked.at }
+    fn came<'a>(&self, question: &'a Question) -> Came<'a> {
+        Came { bytes: &question.bytes, from: self.from, local: self.local, transport: Transport::Tcp, at: question.at }
     }
 
     /// Writes an answer with its length before it (RFC 1035, 4.2.2). `None`: the client did not take it in time, or makes us
@@ -173,7 +173,7 @@ impl Connection {
 }
 
 /// Reads the next question; `None`: there is no more.
-async fn question(reader: &mut OwnedReadHalf) -> Option<Vec<u8>> {
+async fn read_question(reader: &mut OwnedReadHalf) -> Option<Vec<u8>> {
     let length = usize::from(tokio::time::timeout(IDLE, reader.read_u16()).await.ok()?.ok()?);
     if length > LONGEST_QUESTION {
         return None;

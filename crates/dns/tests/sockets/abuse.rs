@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fairlead_kernel::relay::raise_descriptor_limit;
+use fairlead_runtime::{Account, MachineLimits};
 use fairlead_zone::message::{self, Builder, Edns, Head, Message, Query, Rcode, Reading};
 use socket2::{Domain, Socket, Type};
 
@@ -75,6 +76,40 @@ fn questions_of_one_client_that_wait_do_not_keep_out_those_of_others() {
                 let name = format!("n{round}.well.example");
                 assert_eq!(resolve(OTHER, &name), Some((0, vec![2])), "{name}");
                 assert_eq!(resolve(OTHER, "own.example"), Some((0, vec![1])));
+            }
+        });
+    });
+}
+
+#[test]
+fn forwarding_leaves_most_descriptors_of_the_process_alone() {
+    in_network("forwarding_leaves_most_descriptors_of_the_process_alone", || {
+        let _upstream = Upstream::start("127.0.0.2:53", |query, _| {
+            query.name().to_string().ends_with("well.example.").then(|| one(query, 2))
+        });
+        let account = Account::new(MachineLimits { descriptors: 1024, memory: 1 << 30 });
+        let _server = Server::start_within(COREFILE, None, account.clone());
+        until("it listens", || TcpStream::connect(SERVER).is_ok());
+        let stop = AtomicBool::new(false);
+        let sent = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            let _stopped = StopOnDrop(&stop);
+            scope.spawn(|| {
+                let attackers: Vec<UdpSocket> = (20..40).map(|last| udp_from([127, 0, 0, last].into())).collect();
+                while !stop.load(Ordering::SeqCst) {
+                    for attacker in &attackers {
+                        let number = sent.fetch_add(1, Ordering::SeqCst);
+                        let _ = attacker.send(&question(0, &format!("n{number}.silent.example")));
+                    }
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            });
+            until("the attack has filled all there is", || sent.load(Ordering::SeqCst) > 2000);
+            for round in 0..30 {
+                assert_eq!(resolve(OTHER, &format!("n{round}.well.example")), Some((0, vec![2])), "{round}");
+                let sockets = account.report().into_iter().find(|budget| budget.name == "dns upstream sockets");
+                let sockets = sockets.expect("a budget");
+                assert!(sockets.in_use <= 192 && sockets.limits.total <= 192, "{sockets:?}");
             }
         });
     });
