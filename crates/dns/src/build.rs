@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use fairlead_kernel::link::Links;
 use fairlead_zone::Name;
+use tokio::sync::Semaphore;
 
 use crate::Error;
+use crate::bounds::Bounds;
 use crate::cache::Cache;
 use crate::chain::Chain;
 use crate::forward::{Forward, nameservers};
@@ -21,6 +23,9 @@ use crate::settings::{self, Plugins, Reload, Search, Server, Settings, Upstream}
 
 /// The file that says whom this machine asks.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
+
+/// Maximum number of cached answers of a server block that are fetched again at a time while no client waits.
+const REFRESHES: usize = 64;
 
 /// Everything settings ask for.
 #[derive(Debug, Default)]
@@ -49,6 +54,7 @@ impl Blocks {
 pub(crate) fn blocks(
     settings: &Settings,
     metrics: &Metrics,
+    bounds: &Bounds,
     mut names: impl FnMut(Wanted) -> Result<Arc<Names>, Error>,
 ) -> Result<Blocks, Error> {
     let mut blocks = Blocks::default();
@@ -59,7 +65,7 @@ pub(crate) fn blocks(
         let port = server.keys.first().map_or(53, |key| key.port);
         let first = addresses.first().map(|address| SocketAddr::new(*address, port));
         let label = first.map_or_else(String::new, label);
-        let chain = Arc::new(chain(server, label, known.clone(), metrics)?);
+        let chain = Arc::new(chain(server, label, known.clone(), metrics, bounds)?);
         blocks.names.extend(known.filter(|known| !blocks.names.iter().any(|names| Arc::ptr_eq(names, known))));
         blocks.hosts.extend(chain.hosts.clone());
         blocks.loops.extend(chain.looping.clone().zip(first));
@@ -137,14 +143,20 @@ fn of_interface(name: &str) -> Vec<IpAddr> {
     }
 }
 
-fn chain(server: &Server, label: String, names: Option<Arc<Names>>, metrics: &Metrics) -> Result<Chain, Error> {
+fn chain(
+    server: &Server,
+    label: String,
+    names: Option<Arc<Names>>,
+    metrics: &Metrics,
+    bounds: &Bounds,
+) -> Result<Chain, Error> {
     let plugins = &server.plugins;
     let cache =
         plugins.cache.as_ref().map(|cache| Arc::new(Cache::new(cache, metrics.cache(&label, &zones_of(plugins)))));
     let zone = server.keys.first().map_or_else(Name::root, |key| key.zone.clone());
     let mut forwards = Vec::new();
     for forward in &plugins.forward {
-        forwards.push(Forward::new(forward, upstreams(forward)?, metrics.clone()));
+        forwards.push(Forward::new(forward, upstreams(forward)?, metrics.clone(), bounds.sockets.clone()));
     }
     Ok(Chain {
         plugins: plugins.clone(),
@@ -153,9 +165,16 @@ fn chain(server: &Server, label: String, names: Option<Arc<Names>>, metrics: &Me
         hosts: plugins.hosts.as_ref().map(|hosts| Arc::new(Hosts::new(hosts))),
         cache,
         forwards,
-        looping: plugins.looping.then(|| Arc::new(Looping::new(&zone))),
+        looping: plugins.looping.then(|| looping(&zone)).transpose()?,
+        outstanding: Arc::default(),
+        refreshes: Arc::new(Semaphore::new(REFRESHES)),
         search: search(plugins)?,
     })
+}
+
+fn looping(zone: &Name) -> Result<Arc<Looping>, Error> {
+    let looping = Looping::new(zone).map_err(|error| Error::System { what: "making a random name", error })?;
+    Ok(Arc::new(looping))
 }
 
 fn zones_of(plugins: &Plugins) -> String {

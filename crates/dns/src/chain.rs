@@ -8,6 +8,8 @@ use std::time::Instant;
 
 use fairlead_zone::message::{self, Head, Message, Outcome, Query, Rcode, Record};
 use fairlead_zone::{Name, Searched};
+use futures_util::FutureExt;
+use tokio::sync::Semaphore;
 
 use crate::ask::{Ask, DEPTH, Reply};
 use crate::cache::{Cache, Hit};
@@ -16,6 +18,7 @@ use crate::hosts::{self, Hosts};
 use crate::log::{Logger, Told};
 use crate::looping::Looping;
 use crate::names::{Held, Names};
+use crate::outstanding::{self, Outstanding};
 use crate::router::{Came, Router};
 use crate::settings::{Errors, Plugins, Search};
 use crate::{rewrite, template, words};
@@ -35,6 +38,10 @@ pub(crate) struct Chain {
     pub(crate) looping: Option<Arc<Looping>>,
     /// The search path of the machine, or of the file `autopath` names.
     pub(crate) search: Vec<Name>,
+    /// Questions under way to upstreams.
+    pub(crate) outstanding: Arc<Outstanding>,
+    /// Places for answers that are fetched again while no client waits.
+    pub(crate) refreshes: Arc<Semaphore>,
 }
 
 /// What is done with a question at once.
@@ -291,20 +298,36 @@ impl Chain {
         }
     }
 
-    /// Fetches an answer again, while nobody waits.
+    /// Fetches an answer again while no client waits, if not too many are fetched at the time.
     fn refresh(self: &Arc<Self>, cache: &Arc<Cache>, ask: &Ask) {
+        let Ok(refreshing) = self.refreshes.clone().try_acquire_owned() else { return cache.refresh_failed(ask) };
         let (chain, cache, ask) = (self.clone(), cache.clone(), ask.clone());
         tokio::spawn(async move {
-            match chain.ask_all(&ask).await {
-                Ok(mut reply) if reply.head.rcode != Rcode::SERV_FAIL => cache.put(&ask, &mut reply, Instant::now()),
+            match chain.ask_once(&ask).await {
+                Ok(reply) if reply.head.rcode != Rcode::SERV_FAIL => {
+                    cache.put(&ask, &mut Reply::clone(&reply), Instant::now());
+                }
                 _ => cache.refresh_failed(&ask),
             }
+            drop(refreshing);
         });
     }
 
-    async fn forward(&self, router: &Router, ask: &Ask) -> Reply {
-        match self.ask_all(ask).await {
-            Ok(reply) => reply,
+    /// Asks upstreams, unless an equal question is under way: then its answer is this one's, too.
+    fn ask_once(self: &Arc<Self>, ask: &Ask) -> impl Future<Output = outstanding::Answer> + use<> {
+        self.outstanding.join(ask, || {
+            let (chain, ask) = (self.clone(), ask.clone());
+            let exchange = async move {
+                let answer = chain.ask_all(&ask).await;
+                answer.map(Arc::new).map_err(|(rcode, why)| (rcode, why.into()))
+            };
+            exchange.boxed()
+        })
+    }
+
+    async fn forward(self: &Arc<Self>, router: &Router, ask: &Ask) -> Reply {
+        match self.ask_once(ask).await {
+            Ok(reply) => Arc::unwrap_or_clone(reply),
             Err((rcode, why)) => {
                 router.error(self, ask, rcode, &why);
                 Reply::failed(rcode)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use fairlead_runtime::Budget;
 use fairlead_zone::Name;
 use fairlead_zone::message::{Message, Rcode};
 
@@ -16,6 +17,9 @@ use upstream::Upstream;
 mod exchange;
 mod upstream;
 
+/// Maximum number of questions that try upstreams at a time while all of them fail their checks. The others are answered with
+/// SERVFAIL at once.
+const TRIALS: usize = 64;
 /// How long one question may take in all.
 const DEADLINE: Duration = Duration::from_secs(5);
 
@@ -28,6 +32,8 @@ pub(crate) struct Forward {
     turn: AtomicUsize,
     /// Questions that are under way.
     running: AtomicUsize,
+    /// Questions that try upstreams although all of them fail their checks.
+    trials: AtomicUsize,
     metrics: Metrics,
 }
 
@@ -44,13 +50,14 @@ pub(crate) enum Asked {
 
 impl Forward {
     /// Asks these upstreams, in this order unless the policy says otherwise.
-    pub(crate) fn new(settings: &settings::Forward, to: Vec<SocketAddr>, metrics: Metrics) -> Forward {
-        let upstream = |address| Arc::new(Upstream::new(address, settings, metrics.clone()));
+    pub(crate) fn new(settings: &settings::Forward, to: Vec<SocketAddr>, metrics: Metrics, sockets: Budget) -> Forward {
+        let upstream = |address| Arc::new(Upstream::new(address, settings, metrics.clone(), sockets.clone()));
         Forward {
             upstreams: to.into_iter().map(upstream).collect(),
             settings: settings.clone(),
             turn: AtomicUsize::new(fastrand::usize(..)),
             running: AtomicUsize::new(0),
+            trials: AtomicUsize::new(0),
             metrics,
         }
     }
@@ -77,6 +84,7 @@ impl Forward {
     async fn attempts(&self, ask: &Ask) -> Asked {
         let order = self.order();
         let (mut down, mut failovers, mut why) = (0, 0, "no upstream to ask".to_owned());
+        let mut trial = None;
         // Each is tried twice at most.
         for (tried, index) in order.iter().cycle().take(2 * order.len()).enumerate() {
             if tried == order.len() {
@@ -93,6 +101,16 @@ impl Forward {
                 if self.settings.fail_fast {
                     break;
                 }
+                // Upstreams that are silent would make every question wait. CoreDNS tries each question with a random upstream;
+                // here a few do, and the first answer ends the state.
+                if trial.is_none() {
+                    let running = Running::new(&self.trials);
+                    if self.trials.load(Ordering::Relaxed) > TRIALS {
+                        why = "all upstreams fail their health checks".to_owned();
+                        break;
+                    }
+                    trial = Some(running);
+                }
                 upstream = &self.upstreams[fastrand::usize(..self.upstreams.len())];
             }
             match self.exchange(upstream, ask).await {
@@ -101,6 +119,7 @@ impl Forward {
                     upstream.clone().check();
                 }
                 Ok(message) => {
+                    upstream.answered();
                     let rcode = u8::try_from(message.rcode.0).unwrap_or(u8::MAX);
                     let reply = Reply::of(message, "forward");
                     if self.settings.next.contains(&rcode) {

@@ -5,6 +5,7 @@
 //! (`chain`). What the cluster's names answer is answered there and then; who must ask others goes to the run time.
 
 mod ask;
+mod bounds;
 mod build;
 mod cache;
 mod chain;
@@ -18,6 +19,8 @@ mod log;
 mod looping;
 mod metrics;
 mod names;
+mod outstanding;
+mod random;
 mod records;
 mod rewrite;
 mod router;

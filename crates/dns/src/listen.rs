@@ -10,9 +10,9 @@ use std::time::Duration;
 use fairlead_kernel::datagrams;
 use fairlead_monitor::http;
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use crate::bounds::Bounds;
 use crate::router::Router;
 use crate::settings::Bind;
 use crate::tcp;
@@ -62,8 +62,8 @@ impl Listener {
         Ok(Listener { place, stopped, stop, threads: Vec::new(), opened: Some((udp, tcp)) })
     }
 
-    /// Begins to answer. `room` is for questions that take longer.
-    pub(crate) fn start(&mut self, room: &Arc<Semaphore>) -> io::Result<()> {
+    /// Begins to answer within these bounds.
+    pub(crate) fn start(&mut self, bounds: &Bounds) -> io::Result<()> {
         let Some((udp, tcp)) = self.opened.take() else { return Ok(()) };
         for socket in udp {
             let worker = Worker {
@@ -71,12 +71,12 @@ impl Listener {
                 place: self.place.clone(),
                 stopped: self.stopped.clone(),
                 runtime: Handle::current(),
-                room: room.clone(),
+                questions: bounds.questions.clone(),
             };
             let thread = std::thread::Builder::new().name("dns-udp".to_owned()).spawn(move || worker.run())?;
             self.threads.push(thread);
         }
-        tokio::spawn(tcp::serve(tcp, self.place.clone(), room.clone(), self.stop.clone()));
+        tokio::spawn(tcp::serve(tcp, self.place.clone(), bounds.clone(), self.stop.clone()));
         Ok(())
     }
 

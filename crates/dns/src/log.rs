@@ -20,12 +20,30 @@ mod tests;
 /// Lines that wait to be written. More are lost.
 const LINES: usize = 4096;
 
+/// Time over which errors of the same cause are counted, where no `consolidate` is for them.
+const PERIOD: Duration = Duration::from_secs(60);
+/// Maximum number of causes that are counted apart.
+const CAUSES: usize = 64;
+/// Name of the causes beyond [`CAUSES`].
+const OTHER_CAUSES: &str = "other causes";
+
 /// Writes lines. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Logger {
     lines: SyncSender<String>,
-    /// Errors that are told together later, by their pattern.
+    /// Errors that are told together later, by their pattern or cause.
     waiting: Arc<Mutex<Vec<(String, u64)>>>,
+}
+
+/// Summary of errors that are alike.
+#[derive(Debug, Clone, Copy)]
+struct Summary<'a> {
+    /// The pattern or cause that the errors have in common.
+    like: &'a str,
+    period: Duration,
+    level: &'a str,
+    /// True if the first error of a period is logged when it occurs.
+    show_first: bool,
 }
 
 /// An answer to be told of.
@@ -66,26 +84,33 @@ impl Logger {
     pub(crate) fn error(&self, errors: &Errors, ask: &Ask, rcode: Rcode, why: &str) {
         let text = format!("{} {} {}: {why}", rcode.0, ask.name, words::type_name(ask.rtype));
         let together = errors.consolidate.iter().find(|one| one.pattern.regex().is_match(why));
-        match together {
-            None => self.line(format!("[ERROR] plugin/errors: {text}")),
-            Some(one) => self.consolidate(one, &text),
-        }
+        let Some(Consolidate { period, pattern, level, show_first }) = together else {
+            // A question may be anything, so a client could write a log of any length: errors of the same cause are counted.
+            return self.consolidate(Summary { like: why, period: PERIOD, level: "error", show_first: true }, &text);
+        };
+        let like = pattern.regex().as_str();
+        self.consolidate(Summary { like, period: *period, level, show_first: *show_first }, &text);
     }
 
     /// Counts an error; what was counted is told when the period is over.
-    fn consolidate(&self, one: &Consolidate, text: &str) {
-        let (pattern, level) = (one.pattern.regex().as_str().to_owned(), one.level.to_uppercase());
+    fn consolidate(&self, summary: Summary<'_>, text: &str) {
+        let level = summary.level.to_uppercase();
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, count)) = waiting.iter_mut().find(|(known, _)| *known == pattern) {
+        let known = waiting.iter().any(|(known, _)| known == summary.like);
+        let like = if known || waiting.len() < CAUSES { summary.like } else { OTHER_CAUSES };
+        if let Some((_, count)) = waiting.iter_mut().find(|(known, _)| known == like) {
             *count += 1;
             return;
         }
+        let pattern = like.to_owned();
         waiting.push((pattern.clone(), 1));
         drop(waiting);
-        if one.show_first {
+        if summary.show_first {
             self.line(format!("[{level}] plugin/errors: {text}"));
         }
-        let (logger, period, least) = (self.clone(), one.period, 1 + u64::from(one.show_first));
+        let logger = self.clone();
+        let period = summary.period;
+        let least = 1 + u64::from(summary.show_first);
         tokio::spawn(async move {
             tokio::time::sleep(period).await;
             let mut waiting = logger.waiting.lock().unwrap_or_else(PoisonError::into_inner);

@@ -11,7 +11,7 @@ use tokio::net::UdpSocket;
 use tokio::sync::Notify;
 
 use crate::ask::Ask;
-use crate::words;
+use crate::{random, words};
 
 /// A question that comes more often than this comes back to us.
 const TIMES: u32 = 2;
@@ -30,12 +30,14 @@ pub(crate) struct Looping {
 
 impl Looping {
     /// Looks for loops of a zone.
-    pub(crate) fn new(zone: &Name) -> Looping {
-        let number = || fastrand::u64(..1 << 62);
-        let text = format!("{}.{}.{zone}", number(), number());
+    pub(crate) fn new(zone: &Name) -> std::io::Result<Looping> {
+        // A client that could guess the name would end the server by asking for it.
+        let number = || random::bytes().map(u64::from_be_bytes);
+        let text = format!("{}.{}.{zone}", number()?, number()?);
         // Two long labels may be too many for a long zone.
         let name = text.trim_end_matches("..").parse().unwrap_or_else(|_| zone.clone());
-        Looping { zone: zone.clone(), name, seen: AtomicU32::new(0), off: AtomicBool::new(false), found: Notify::new() }
+        let (seen, off) = (AtomicU32::new(0), AtomicBool::new(false));
+        Ok(Looping { zone: zone.clone(), name, seen, off, found: Notify::new() })
     }
 
     /// A question came.
@@ -77,7 +79,7 @@ async fn ask(at: SocketAddr, name: &Name) -> std::io::Result<()> {
     let any: SocketAddr = if at.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0_u16; 8], 0).into() };
     let socket = UdpSocket::bind(any).await?;
     socket.connect(at).await?;
-    socket.send(&message::query(fastrand::u16(..), name, words::HINFO, None)).await?;
+    socket.send(&message::query(u16::from_be_bytes(random::bytes()?), name, words::HINFO, None)).await?;
     let mut buffer = [0; 512];
     tokio::time::timeout(Duration::from_secs(6), socket.recv(&mut buffer)).await.map_err(std::io::Error::other)??;
     Ok(())

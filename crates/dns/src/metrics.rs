@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use fairlead_monitor::{Format, Process};
+use fairlead_runtime::{Account, BudgetMetrics};
 use fairlead_zone::message::Rcode;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -72,7 +73,17 @@ impl Default for Metrics {
 impl Metrics {
     /// Nothing was counted yet.
     pub fn new() -> Metrics {
+        Metrics::in_registry(Registry::default())
+    }
+
+    /// Returns metrics that show the budgets of an account as well, for a process without other metrics.
+    pub fn with_account(account: &Account) -> Metrics {
         let mut registry = Registry::default();
+        registry.register_collector(Box::new(BudgetMetrics::new(account.clone())));
+        Metrics::in_registry(registry)
+    }
+
+    fn in_registry(mut registry: Registry) -> Metrics {
         let shared = Shared::register(&mut registry);
         Metrics { shared: Arc::new(Shared { registry, ..shared }) }
     }

@@ -3,17 +3,22 @@
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use fairlead_zone::Name;
 use fairlead_zone::message::{Query, Rcode, Reading, read};
 use futures_util::FutureExt;
+use tokio_util::sync::CancellationToken;
 
 use crate::ask::{Ask, Reply, Transport};
 use crate::chain::{Chain, Quick};
 use crate::log::{Logger, Told};
 use crate::metrics::{Counts, Metrics, Seen};
 use crate::names::Held;
+
+/// Maximum time that a question waits for others. Search paths and aliases ask several times for one question, and resolvers
+/// do not wait longer (resolv.conf(5): `timeout` 5 s, `attempts` 2).
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// The server blocks of an address.
 #[derive(Debug)]
@@ -103,12 +108,21 @@ impl Router {
         }
     }
 
-    /// Answers a query, whoever must be asked.
-    pub(crate) async fn later(&self, came: &Came<'_>, turn: u32, out: &mut Vec<u8>) {
+    /// Answers a query, whoever must be asked. After [`LONGEST_WAIT`], or once `evicted` is cancelled, with SERVFAIL.
+    pub(crate) async fn later(&self, came: &Came<'_>, turn: u32, evicted: &CancellationToken, out: &mut Vec<u8>) {
         // A defect answers one question wrong, and is counted.
-        if AssertUnwindSafe(self.asked(came, turn, out)).catch_unwind().await.is_err() {
-            self.metrics.panicked();
-            self.refuse(came, out);
+        let answered = AssertUnwindSafe(self.asked(came, turn, out)).catch_unwind();
+        match tokio::time::timeout(LONGEST_WAIT, evicted.run_until_cancelled(answered)).await {
+            Ok(Some(Ok(()))) => {}
+            Ok(Some(Err(_))) => {
+                self.metrics.panicked();
+                self.refuse(came, out);
+            }
+            Ok(None) => {
+                self.metrics.full();
+                self.refuse(came, out);
+            }
+            Err(_) => self.refuse(came, out),
         }
     }
 

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairlead_cluster::Cluster;
-use tokio::sync::{Semaphore, mpsc};
+use fairlead_runtime::Account;
+use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::Error;
+use crate::bounds::Bounds;
 use crate::build::{self, Blocks};
 use crate::files::Corefile;
 use crate::listen::Listener;
@@ -20,12 +22,10 @@ use crate::router::Router;
 use crate::settings::{Reload, Settings};
 use crate::status::{Pages, Status};
 
-/// Questions that wait for others at the same time. Each takes a few kilobytes.
-const WAITING: usize = 10_000;
-
 /// Serves names with these settings until told to stop.
 pub async fn run(cluster: Option<Cluster>, settings: Settings, stop: CancellationToken) -> Result<(), Error> {
-    run_measured(cluster, settings, Metrics::new(), stop).await
+    let metrics = Metrics::with_account(&settings.account);
+    run_measured(cluster, settings, metrics, stop).await
 }
 
 /// The same, counted where others look.
@@ -35,14 +35,15 @@ pub async fn run_measured(
     metrics: Metrics,
     stop: CancellationToken,
 ) -> Result<(), Error> {
-    let mut server = Server::new(cluster, metrics)?;
+    let mut server = Server::new(cluster, metrics, &settings.account)?;
     server.apply(settings).await?;
     server.serve(None, stop).await
 }
 
 /// Serves names as a Corefile says until told to stop. If that has `reload`, changes of the file are followed.
 pub async fn run_file(cluster: Option<Cluster>, corefile: Corefile, stop: CancellationToken) -> Result<(), Error> {
-    let mut server = Server::new(cluster, Metrics::new())?;
+    let account = &corefile.settings.account;
+    let mut server = Server::new(cluster, Metrics::with_account(account), account)?;
     server.apply(corefile.read()?).await?;
     server.serve(Some(corefile), stop).await
 }
@@ -54,8 +55,7 @@ struct Server {
     logger: Logger,
     status: Status,
     pages: Pages,
-    /// Room for questions that take longer.
-    room: Arc<Semaphore>,
+    bounds: Bounds,
     listeners: BTreeMap<SocketAddr, Listener>,
     names: Vec<Followed>,
     /// Ends what goes with the present settings: files that are read again, looks for loops.
@@ -71,7 +71,7 @@ struct Followed {
 }
 
 impl Server {
-    fn new(cluster: Option<Cluster>, metrics: Metrics) -> Result<Server, Error> {
+    fn new(cluster: Option<Cluster>, metrics: Metrics, account: &Account) -> Result<Server, Error> {
         Ok(Server {
             cluster,
             settings: Settings::default(),
@@ -79,7 +79,7 @@ impl Server {
             logger: Logger::new().map_err(|error| Error::System { what: "starting a thread", error })?,
             metrics,
             pages: Pages::default(),
-            room: Arc::new(Semaphore::new(WAITING)),
+            bounds: Bounds::new(account),
             listeners: BTreeMap::new(),
             names: Vec::new(),
             tasks: None,
@@ -90,7 +90,7 @@ impl Server {
     /// Serves as these settings say, in the place of those before. If they cannot be had, nothing changes.
     async fn apply(&mut self, settings: Settings) -> Result<(), Error> {
         let mut fresh = Vec::new();
-        let blocks = build::blocks(&settings, &self.metrics, |wanted| self.names_of(wanted, &mut fresh))?;
+        let blocks = build::blocks(&settings, &self.metrics, &self.bounds, |wanted| self.names_of(wanted, &mut fresh))?;
         let (routers, opened) = self.open(&settings, &blocks)?;
         // Who asks whether we are ready is told from the beginning.
         self.status.watch(blocks.names.clone(), &settings);
@@ -155,7 +155,7 @@ impl Server {
         for (address, router) in &routers {
             let Some(listener) = self.listeners.get_mut(address) else { continue };
             listener.place.set(router.clone());
-            listener.start(&self.room).map_err(|error| Error::System { what: "starting a thread", error })?;
+            listener.start(&self.bounds).map_err(|error| Error::System { what: "starting a thread", error })?;
         }
         let gone: Vec<SocketAddr> =
             self.listeners.keys().filter(|address| !routers.contains_key(address)).copied().collect();

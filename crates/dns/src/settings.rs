@@ -4,6 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use fairlead_runtime::Account;
 use fairlead_zone::{Name, PodRecords};
 
 pub use pattern::{Matcher, Pattern};
@@ -25,6 +26,8 @@ pub struct Settings {
     pub sockets: Option<usize>,
     /// Addresses of this server that others know it by, for NS records. Empty: those of its interfaces.
     pub addresses: Vec<IpAddr>,
+    /// Account of the process, which bounds connections, waiting questions and sockets.
+    pub account: Account,
 }
 
 /// A server block.

@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use fairlead_kernel::datagrams::{self, Inbox, Outbox, Peer};
+use fairlead_runtime::SlotTable;
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 use crate::ask::Transport;
 use crate::listen::Place;
@@ -22,8 +23,8 @@ pub(crate) struct Worker {
     pub(crate) place: Arc<Place>,
     pub(crate) stopped: Arc<AtomicBool>,
     pub(crate) runtime: Handle,
-    /// Room for questions that take longer.
-    pub(crate) room: Arc<Semaphore>,
+    /// Questions that wait for others.
+    pub(crate) questions: SlotTable,
 }
 
 impl Worker {
@@ -87,7 +88,9 @@ impl Worker {
 
     /// Hands one over; whether there is no room, and a refusal to send.
     fn later(&self, router: &Arc<Router>, came: &Came<'_>, peer: Peer, turn: u32, reply: &mut Vec<u8>) -> bool {
-        let Ok(place) = self.room.clone().try_acquire_owned() else {
+        let evicted = CancellationToken::new();
+        let evict = evicted.clone();
+        let Ok(slot) = self.questions.admit(came.from.ip(), move || evict.cancel()) else {
             router.metrics().full();
             router.refuse(came, reply);
             return true;
@@ -97,12 +100,12 @@ impl Worker {
         self.runtime.spawn(async move {
             let mut out = Vec::new();
             let came = Came { bytes: &bytes, from, local, transport, at };
-            router.later(&came, turn, &mut out).await;
+            router.later(&came, turn, &evicted, &mut out).await;
             let sent = if out.is_empty() { Ok(()) } else { datagrams::send(&socket, peer, &out) };
             if let Err(error) = sent {
                 tracing::debug!(%error, "sending an answer");
             }
-            drop(place);
+            drop(slot);
         });
         false
     }

@@ -51,6 +51,8 @@ pub(crate) struct Here {
     pub(crate) pods: fairlead_pods::Metrics,
     /// The past, if it is kept.
     pub(crate) history: Option<fairlead_history::History>,
+    /// Budgets of the process.
+    pub(crate) account: fairlead_runtime::Account,
 }
 
 /// Answers what the page asks.

@@ -99,7 +99,7 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
         token::keep_or_retry(&service, &config.data_dir, &identity.authorities(Timestamp::now())?, &stop).await;
     }
     let (history, keeper) = history::beside(&service, &config, &stop).unzip();
-    let here = ui::Here { history, ..ui::Here::default() };
+    let here = ui::Here { history, account: account.clone(), ..ui::Here::default() };
     let controllers = tokio::spawn({
         let (server, config, stop) = (service.clone(), config.clone(), stop.clone());
         let metrics = here.control.clone();
@@ -195,7 +195,9 @@ pub(crate) fn account() -> Account {
     if let Err(error) = raise_descriptor_limit() {
         tracing::warn!("the limit of open files (RLIMIT_NOFILE) cannot be raised: {error}");
     }
-    Account::new(MachineLimits::read())
+    let account = Account::new(MachineLimits::read());
+    fairlead_monitor::http::bound_by(&account);
+    account
 }
 
 /// A link for somebody who sits at a terminal; what is printed elsewhere is kept, in the journal of the system, say, and others read it.

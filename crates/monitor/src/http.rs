@@ -3,10 +3,11 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use bytes::Bytes;
+use fairlead_runtime::{Account, AtLimit, Limits, Slot, SlotTable};
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::Full;
@@ -16,11 +17,19 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-/// Connections of one port at a time. Who asks about health asks briefly; more is somebody who means no good.
-const CONNECTIONS: usize = 128;
+use deadline::WriteDeadline;
+
+mod deadline;
+
+/// Maximum number of connections to all such servers of a process, where descriptors allow it. Health checks and scrapes are
+/// short.
+const CONNECTIONS: u64 = 512;
+/// Part of the connections that one client may hold.
+const CLIENT_PART: u64 = 8;
+/// Time without progress after which a client that does not read its answer is disconnected.
+const WRITE_TIME: Duration = Duration::from_secs(10);
 /// How long the head of a request may take to come.
 const HEAD_TIME: Duration = Duration::from_secs(5);
 /// How long a connection lives at most, whatever it does.
@@ -72,7 +81,24 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-/// Answers until told to stop; connections end with it.
+/// Connections to the servers of this process.
+static PROCESS: OnceLock<SlotTable> = OnceLock::new();
+
+/// Counts connections to all servers of this process in its account, as budget `monitor connections`. Without a call, or after
+/// the first server has begun, they are bounded without being counted there.
+pub fn bound_by(account: &Account) {
+    let _ = PROCESS.set(connections(account));
+}
+
+/// Returns a table for connections of health checks and scrapes: a 16th of the descriptors that clients may use.
+fn connections(account: &Account) -> SlotTable {
+    let total = (account.machine().client_descriptors() / 16).clamp(CLIENT_PART, CONNECTIONS);
+    let limits = Limits { total, per_sender: (total / CLIENT_PART).max(CLIENT_PART) };
+    SlotTable::new(account.budget("monitor connections", limits), AtLimit::ReplaceIdlest)
+}
+
+/// Answers until told to stop; connections end with it. All servers of the process share the places for connections: when all
+/// are in use, the idlest connection of the client with most of them is closed.
 pub async fn serve<F>(
     listener: TcpListener,
     stop: CancellationToken,
@@ -80,12 +106,23 @@ pub async fn serve<F>(
 ) where
     F: Future<Output = Answer> + Send + 'static,
 {
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    let table = PROCESS.get_or_init(|| connections(&Account::default())).clone();
+    serve_within(listener, table, stop, reply).await;
+}
+
+async fn serve_within<F>(
+    listener: TcpListener,
+    table: SlotTable,
+    stop: CancellationToken,
+    reply: impl Fn(Question) -> F + Clone + Send + Sync + 'static,
+) where
+    F: Future<Output = Answer> + Send + 'static,
+{
     loop {
-        let stream = tokio::select! {
+        let (stream, from) = tokio::select! {
             () = stop.cancelled() => return,
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
+                Ok(accepted) => accepted,
                 Err(error) => {
                     tracing::debug!(%error, "a connection cannot be taken");
                     tokio::time::sleep(BREATH).await;
@@ -93,22 +130,25 @@ pub async fn serve<F>(
                 }
             },
         };
-        // A connection too many is closed: waiting would make everybody wait.
-        let Ok(place) = room.clone().try_acquire_owned() else { continue };
-        let (stop, reply) = (stop.clone(), reply.clone());
+        let closed = stop.child_token();
+        let evicted = closed.clone();
+        // Without a place the connection is closed: waiting would make all clients wait.
+        let Ok(slot) = table.admit(from.ip(), move || evicted.cancel()) else { continue };
+        let reply = reply.clone();
         tokio::spawn(async move {
-            let served = tokio::time::timeout(LIFETIME, connection(stream, reply));
-            stop.run_until_cancelled(served).await;
-            drop(place);
+            let served = tokio::time::timeout(LIFETIME, connection(stream, &slot, reply));
+            closed.run_until_cancelled(served).await;
+            drop(slot);
         });
     }
 }
 
-async fn connection<F>(stream: TcpStream, reply: impl Fn(Question) -> F)
+async fn connection<F>(stream: TcpStream, slot: &Slot, reply: impl Fn(Question) -> F)
 where
     F: Future<Output = Answer>,
 {
     let service = service_fn(|request: Request<Incoming>| {
+        slot.touch();
         let question = Question { path: request.uri().path().to_owned(), headers: request.headers().clone() };
         let answer = reply(question);
         async move { Ok::<_, Infallible>(answer.await) }
@@ -119,7 +159,7 @@ where
         .max_buf_size(HEAD_SIZE)
         // As kube-proxy writes them: some scripts compare.
         .title_case_headers(true)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(WriteDeadline::new(stream, WRITE_TIME)), service);
     if let Err(error) = served.await {
         tracing::trace!(%error, "a connection ended badly");
     }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use fairlead_monitor::Format;
+use fairlead_runtime::{Account, SlotTable};
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
@@ -47,6 +48,8 @@ pub struct Api {
     metrics: Metrics,
     others: Option<Others>,
     places: Arc<Semaphore>,
+    /// Connections whose client is not known yet.
+    handshakes: SlotTable,
 }
 
 /// What other parts of a Node count, as Prometheus reads it.
@@ -61,7 +64,18 @@ impl std::fmt::Debug for Api {
 impl Api {
     /// The API in front of these Pods.
     pub fn new(host: Arc<dyn Host>) -> Api {
-        Api { host, metrics: Metrics::new(), others: None, places: Arc::new(Semaphore::new(STREAMS)) }
+        Api {
+            host,
+            metrics: Metrics::new(),
+            others: None,
+            places: Arc::new(Semaphore::new(STREAMS)),
+            handshakes: tls::handshakes(&Account::default()),
+        }
+    }
+
+    /// Counts connections whose client is not known yet in an account, as budget `pods handshakes`.
+    pub fn with_account(self, account: &Account) -> Api {
+        Api { handshakes: tls::handshakes(account), ..self }
     }
 
     /// With what is counted of them.

@@ -6,6 +6,7 @@
 //! ```
 //! Whoever answers is not trusted: what is read is bounded in size and in time.
 
+mod bounded;
 mod dial;
 mod duration;
 mod grpc;
@@ -16,6 +17,8 @@ mod wish;
 
 use std::io;
 use std::time::Duration;
+
+use bounded::Bounded;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -114,6 +117,10 @@ where
     F: Future<Output = io::Result<T>>,
     T: Stream,
 {
+    let dial = |host: String, port: u16| {
+        let dialed = dial(host, port);
+        async move { dialed.await.map(Bounded::new) }
+    };
     let looked = async {
         match check {
             Check::Http(request) => http::look(request, &dial).await,

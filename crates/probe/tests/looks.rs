@@ -354,3 +354,29 @@ async fn connections_leave_nothing_in_time_wait() {
     let waiting = waiting.filter(|row| row.len() > 3 && row[1..3].contains(&wanted.as_str()) && row[3] == "06").count();
     assert_eq!(waiting, 0, "{table}");
 }
+
+/// Sends a piece again and again. Returns what it is answered, which is not that the time is over.
+async fn looked_at_a_server_without_end(
+    begin: &'static [u8],
+    piece: &'static [u8],
+    check: fn(u16) -> Check,
+) -> Outcome {
+    let port = serve(move |mut stream, _| async move {
+        let _ = stream.write_all(begin).await;
+        while stream.write_all(piece).await.is_ok() {}
+    })
+    .await;
+    let check = check(port);
+    let looked = look(&check, Duration::from_secs(3600));
+    tokio::time::timeout(Duration::from_secs(20), looked).await.expect("the look ends before its time-out")
+}
+
+#[tokio::test]
+async fn interim_answers_and_frames_without_end_end_the_look() {
+    let interim = looked_at_a_server_without_end(b"", b"HTTP/1.1 100 Continue\r\n\r\n", get).await;
+    failed(&interim, "more than 1 MiB was sent");
+    // SETTINGS, then PING (RFC 9113, 6.7).
+    let ping = b"\0\0\x08\x06\0\0\0\0\0\0\0\0\0\0\0\0\0";
+    let frames = looked_at_a_server_without_end(b"\0\0\0\x04\0\0\0\0\0", ping, |port| grpc(port, "")).await;
+    assert!(matches!(frames, Outcome::Failure(_)), "{frames:?}");
+}

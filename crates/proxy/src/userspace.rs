@@ -53,6 +53,8 @@ pub struct Options {
     pub udp_timeout: Duration,
     /// How many threads carry bytes; `None`: one for each core.
     pub workers: Option<usize>,
+    /// Descriptors from which the bounds of connections are derived; `None`: the limit of the process, which is raised.
+    pub descriptors: Option<u64>,
 }
 
 /// kube-proxy's time-out was 250 ms, in which a name server that asks others often cannot answer. What bounds the sessions here
@@ -64,6 +66,7 @@ impl Default for Options {
             thorough: Duration::from_secs(30),
             udp_timeout: Duration::from_secs(60),
             workers: None,
+            descriptors: None,
         }
     }
 }
@@ -95,7 +98,8 @@ impl Userspace {
     /// Opens the way to the rules, in this thread's network namespace, and starts the threads.
     pub fn open(options: Options) -> Result<Userspace, Error> {
         let rules = Nftables::open(options.rules.clone(), options.thorough)?;
-        let descriptors = relay::raise_descriptor_limit().map_err(failed("raising the limit of descriptors"))?;
+        let raised = relay::raise_descriptor_limit().map_err(failed("raising the limit of descriptors"))?;
+        let descriptors = options.descriptors.unwrap_or(raised);
         let budget = Arc::new(Budget::new(usize::try_from(descriptors).unwrap_or(usize::MAX / 2)));
         let mut mode = Userspace {
             options,

@@ -92,6 +92,8 @@ pub struct BudgetReport {
     pub refused_total: u64,
     /// Acquisitions refused because of the limit per sender.
     pub refused_sender: u64,
+    /// Amounts taken back from a sender to make room ([`crate::SlotTable`]).
+    pub evicted: u64,
 }
 
 #[derive(Debug)]
@@ -103,6 +105,7 @@ struct BudgetState {
     hasher: RandomState,
     over_total: RefusalLog,
     over_sender: RefusalLog,
+    evictions: RefusalLog,
 }
 
 /// Counts refusals and decides which of them are logged.
@@ -204,6 +207,7 @@ impl Budget {
             hasher: RandomState::default(),
             over_total: RefusalLog::default(),
             over_sender: RefusalLog::default(),
+            evictions: RefusalLog::default(),
         };
         Budget { state: Arc::new(state) }
     }
@@ -257,6 +261,27 @@ impl Budget {
             largest,
             refused_total: self.state.over_total.count.load(Ordering::Relaxed),
             refused_sender: self.state.over_sender.count.load(Ordering::Relaxed),
+            evicted: self.state.evictions.count.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Acquires an amount for a sender without checking the sender's limit, for a [`crate::SlotTable`], which has limits per
+    /// address and records its refusals itself.
+    pub(crate) fn acquire_within_total(&self, sender: &Sender, amount: u64) -> Option<Permit> {
+        let mut shard = lock(self.shard(sender));
+        self.add_to_total(amount)?;
+        *shard.entry(sender.clone()).or_default() += amount;
+        drop(shard);
+        Some(Permit { budget: self.clone(), sender: Some(sender.clone()), amount })
+    }
+
+    /// Counts an amount that a sender lost to make room for another, and logs evictions at most once a minute.
+    pub(crate) fn record_eviction(&self, sender: &Sender) {
+        if let Some(evicted) = self.state.evictions.record(Instant::now()) {
+            let name = self.state.name;
+            tracing::warn!(
+                "{name}: a limit is reached; ended {evicted} of clients that hold most, the last of {sender}"
+            );
         }
     }
 
@@ -278,15 +303,16 @@ impl Budget {
     }
 
     fn charge_total(&self, amount: u64) -> Result<(), Exceeded> {
+        self.add_to_total(amount).ok_or_else(|| {
+            self.refuse(Exceeded::Total, None);
+            Exceeded::Total
+        })
+    }
+
+    fn add_to_total(&self, amount: u64) -> Option<()> {
         let total = self.state.limits.total;
         let add = |in_use: u64| in_use.checked_add(amount).filter(|sum| *sum <= total);
-        match self.state.in_use.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add) {
-            Ok(_) => Ok(()),
-            Err(_) => {
-                self.refuse(Exceeded::Total, None);
-                Err(Exceeded::Total)
-            }
-        }
+        self.state.in_use.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok().map(drop)
     }
 
     fn discharge(&self, sender: Option<&Sender>, amount: u64) {
@@ -308,7 +334,8 @@ impl Budget {
         &self.state.senders[index]
     }
 
-    fn refuse(&self, limit: Exceeded, sender: Option<&Sender>) {
+    /// Counts a refusal, and logs refusals at most once a minute for each limit.
+    pub(crate) fn refuse(&self, limit: Exceeded, sender: Option<&Sender>) {
         let log = match limit {
             Exceeded::Total => &self.state.over_total,
             Exceeded::Sender => &self.state.over_sender,

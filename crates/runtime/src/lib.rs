@@ -3,7 +3,9 @@
 pub mod budget;
 pub mod machine;
 pub mod metrics;
+pub mod slots;
 
 pub use budget::{Account, Budget, BudgetReport, Exceeded, Limits, Permit, Sender};
 pub use machine::MachineLimits;
 pub use metrics::BudgetMetrics;
+pub use slots::{AtLimit, Slot, SlotTable};

@@ -57,7 +57,9 @@ impl Collector for BudgetMetrics {
         let kind = prometheus_client::metrics::MetricType::Counter;
         let mut family = encoder.encode_descriptor("fairlead_budget_refused", help, None, kind)?;
         for report in &reports {
-            for (limit, count) in [("total", report.refused_total), ("client", report.refused_sender)] {
+            let counts =
+                [("total", report.refused_total), ("client", report.refused_sender), ("evicted", report.evicted)];
+            for (limit, count) in counts {
                 let labels = [("budget", report.name), ("limit", limit)];
                 ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
             }

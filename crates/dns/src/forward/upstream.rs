@@ -6,17 +6,18 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use fairlead_runtime::{Budget, Permit};
 use fairlead_zone::message::Message;
-use tokio::net::{TcpStream, UdpSocket};
+use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::exchange;
+use super::exchange::{self, Datagram};
 use crate::ask::{Ask, Transport};
 use crate::metrics::Metrics;
 use crate::settings::{self, HealthCheck};
 use crate::words;
 
-/// Idle sockets that are kept.
+/// Maximum number of idle connections that are kept for an upstream.
 const IDLE: usize = 32;
 
 /// A server that is asked.
@@ -32,9 +33,17 @@ pub(super) struct Upstream {
     fails: AtomicU32,
     /// Whether somebody checks.
     checking: AtomicBool,
-    udp: Idle<UdpSocket>,
-    tcp: Idle<TcpStream>,
+    tcp: Idle<Connection>,
+    /// Sockets to all upstreams of the process.
+    sockets: Budget,
     metrics: Metrics,
+}
+
+/// A connection to an upstream.
+#[derive(Debug)]
+struct Connection {
+    stream: TcpStream,
+    _socket: Permit,
 }
 
 /// Sockets that nobody uses now, and since when.
@@ -64,7 +73,12 @@ impl<T> Idle<T> {
 }
 
 impl Upstream {
-    pub(super) fn new(address: SocketAddr, settings: &settings::Forward, metrics: Metrics) -> Upstream {
+    pub(super) fn new(
+        address: SocketAddr,
+        settings: &settings::Forward,
+        metrics: Metrics,
+        sockets: Budget,
+    ) -> Upstream {
         Upstream {
             address,
             max_fails: settings.max_fails,
@@ -73,8 +87,8 @@ impl Upstream {
             read_timeout: settings.read_timeout,
             fails: AtomicU32::new(0),
             checking: AtomicBool::new(false),
-            udp: Idle::new(settings.expire),
             tcp: Idle::new(settings.expire),
+            sockets,
             metrics,
         }
     }
@@ -84,46 +98,59 @@ impl Upstream {
         self.max_fails > 0 && self.fails.load(Ordering::Relaxed) > self.max_fails
     }
 
-    /// Asks. What does not fit into a datagram is asked for again by TCP.
+    /// Records an answer to a question: the upstream is well, whatever it says to checks.
+    pub(super) fn answered(&self) {
+        // Most upstreams are well: the shared word is only written when it changes.
+        if self.fails.load(Ordering::Relaxed) > 0 {
+            self.fails.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Asks. What does not fit into a datagram, or is about to be forged, is asked for again by TCP.
     pub(super) async fn ask(&self, ask: &Ask, tcp: bool) -> io::Result<Message> {
         let limit = self.read_timeout;
         if tcp {
             return timed(limit, self.by_tcp(ask)).await;
         }
-        let message = timed(limit, self.by_udp(ask)).await?;
-        if !message.is_truncated() {
-            return Ok(message);
+        match timed(limit, self.by_udp(ask)).await? {
+            Datagram::Answer(message) if !message.is_truncated() => Ok(message),
+            // Half an answer is better than none.
+            Datagram::Answer(message) => Ok(timed(limit, self.by_tcp(ask)).await.unwrap_or(message)),
+            Datagram::Flooded => timed(limit, self.by_tcp(ask)).await,
         }
-        // Half an answer is better than none.
-        Ok(timed(limit, self.by_tcp(ask)).await.unwrap_or(message))
     }
 
-    async fn by_udp(&self, ask: &Ask) -> io::Result<Message> {
-        let idle = self.udp.take();
-        self.metrics.connected(self.address, "udp", idle.is_some());
-        let socket = match idle {
-            Some(socket) => socket,
-            None => exchange::connect_udp(self.address).await?,
-        };
-        let message = exchange::udp(&socket, ask).await?;
-        // One that failed is not used again: a late answer could be taken for another.
-        self.udp.put(socket);
-        Ok(message)
+    /// Asks by datagram, with a socket for this question alone: a forger must guess its port as well as its number.
+    async fn by_udp(&self, ask: &Ask) -> io::Result<Datagram> {
+        self.metrics.connected(self.address, "udp", false);
+        let _socket = self.socket()?;
+        let socket = exchange::connect_udp(self.address).await?;
+        exchange::udp(&socket, ask).await
+    }
+
+    /// Acquires the right to a socket.
+    fn socket(&self) -> io::Result<Permit> {
+        let permit = self.sockets.acquire_unattributed(1);
+        permit.map_err(|_| {
+            io::Error::other(format!("all {} sockets to upstreams are in use", self.sockets.limits().total))
+        })
     }
 
     async fn by_tcp(&self, ask: &Ask) -> io::Result<Message> {
         // The other side may have closed one that was idle: that says nothing.
-        while let Some(mut stream) = self.tcp.take() {
+        while let Some(mut connection) = self.tcp.take() {
             self.metrics.connected(self.address, "tcp", true);
-            if let Ok(message) = exchange::tcp(&mut stream, ask).await {
-                self.tcp.put(stream);
+            if let Ok(message) = exchange::tcp(&mut connection.stream, ask).await {
+                self.tcp.put(connection);
                 return Ok(message);
             }
         }
         self.metrics.connected(self.address, "tcp", false);
-        let mut stream = TcpStream::connect(self.address).await?;
-        let message = exchange::tcp(&mut stream, ask).await?;
-        self.tcp.put(stream);
+        let permit = self.socket()?;
+        let stream = TcpStream::connect(self.address).await?;
+        let mut connection = Connection { stream, _socket: permit };
+        let message = exchange::tcp(&mut connection.stream, ask).await?;
+        self.tcp.put(connection);
         Ok(message)
     }
 
@@ -165,11 +192,11 @@ impl Upstream {
         let limit = Duration::from_secs(1);
         match self.force_tcp {
             true => timed(limit, self.by_tcp(&ask)).await.is_ok(),
-            false => timed(limit, self.by_udp(&ask)).await.is_ok(),
+            false => matches!(timed(limit, self.by_udp(&ask)).await, Ok(Datagram::Answer(_))),
         }
     }
 }
 
-async fn timed(limit: Duration, exchange: impl Future<Output = io::Result<Message>>) -> io::Result<Message> {
+async fn timed<T>(limit: Duration, exchange: impl Future<Output = io::Result<T>>) -> io::Result<T> {
     timeout(limit, exchange).await.unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "i/o timeout")))
 }

@@ -22,3 +22,41 @@ fn a_question_is_told_as_coredns_tells_it() {
     assert_eq!(line("{remote} {unknown} {", &told), "[::1] - {");
     assert_eq!(classify(&reply), Class::Denial);
 }
+
+#[tokio::test(start_paused = true)]
+async fn errors_of_a_cause_are_logged_once_a_minute_with_their_number() {
+    let (lines, written) = sync_channel(LINES);
+    let logger = Logger { lines, waiting: Arc::default() };
+    let errors = Errors::default();
+    for number in 0..5000 {
+        let ask = Ask::sample(&format!("n{number}.example."), words::A);
+        logger.error(&errors, &ask, Rcode::SERV_FAIL, "192.0.2.53:53: i/o timeout");
+    }
+    logger.error(&errors, &Ask::sample("other.example.", words::A), Rcode::SERV_FAIL, "192.0.2.54:53: i/o timeout");
+    tokio::time::sleep(Duration::from_secs(61)).await;
+    logger.error(&errors, &Ask::sample("later.example.", words::A), Rcode::SERV_FAIL, "192.0.2.53:53: i/o timeout");
+    let lines: Vec<String> = written.try_iter().collect();
+    assert_eq!(
+        lines,
+        [
+            "[ERROR] plugin/errors: 2 n0.example. A: 192.0.2.53:53: i/o timeout",
+            "[ERROR] plugin/errors: 2 other.example. A: 192.0.2.54:53: i/o timeout",
+            "[ERROR] plugin/errors: 5000 errors like '192.0.2.53:53: i/o timeout' occurred in last 60s",
+            "[ERROR] plugin/errors: 2 later.example. A: 192.0.2.53:53: i/o timeout",
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn causes_without_end_are_counted_together() {
+    let (lines, written) = sync_channel(LINES);
+    let logger = Logger { lines, waiting: Arc::default() };
+    let ask = Ask::sample("one.example.", words::A);
+    for number in 0..1000 {
+        logger.error(&Errors::default(), &ask, Rcode::SERV_FAIL, &format!("cause {number}"));
+    }
+    assert_eq!(written.try_iter().count(), CAUSES + 1);
+    tokio::time::sleep(Duration::from_secs(61)).await;
+    let lines: Vec<String> = written.try_iter().collect();
+    assert_eq!(lines, ["[ERROR] plugin/errors: 936 errors like 'other causes' occurred in last 60s"]);
+}

@@ -11,6 +11,7 @@ use fairlead_cluster::Cluster;
 use fairlead_dns::{Corefile, Error, Settings};
 use fairlead_kernel::link::Links;
 use fairlead_kernel::netns::Namespace;
+use fairlead_runtime::Account;
 use fairlead_testkit::need;
 use fairlead_zone::message::{self, Builder, Edns, Head, Message, Query, Reading, Record};
 use tokio::runtime::Runtime;
@@ -46,13 +47,18 @@ pub(crate) struct Server {
 impl Server {
     /// Starts one with a Corefile.
     pub(crate) fn start(text: &str, cluster: Option<Cluster>) -> Server {
+        Server::start_within(text, cluster, Account::default())
+    }
+
+    /// Starts one with a Corefile, in a process with these limits.
+    pub(crate) fn start_within(text: &str, cluster: Option<Cluster>, account: Account) -> Server {
         let dir = tempfile::tempdir().expect("a directory");
         let corefile = dir.path().join("Corefile");
         std::fs::write(&corefile, text).expect("a file");
         let runtime = Runtime::new().expect("threads");
         let stop = CancellationToken::new();
         let listen = vec![IpAddr::from([127, 0, 0, 1])];
-        let settings = Settings { listen, sockets: Some(2), ..Settings::default() };
+        let settings = Settings { listen, sockets: Some(2), account, ..Settings::default() };
         let file = Corefile { path: corefile.clone(), variables: std::collections::BTreeMap::new(), settings };
         let running = runtime.spawn(fairlead_dns::run_file(cluster, file, stop.clone()));
         Server { runtime: Some(runtime), stop, running: Some(running), corefile, _dir: dir }

@@ -12,15 +12,19 @@ use crate::config::{Dns, Served};
 pub(crate) async fn run(dns: Dns) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
     super::stop_on_signal(stop.clone())?;
+    let account = super::account();
     match &dns.served {
         Served::Corefile(corefile) => {
             let settings = corefile.read().map_err(|error| anyhow!("--corefile: {error}"))?;
             let cluster = cluster(&dns, &settings).await?;
-            Ok(fairlead_dns::run_file(cluster, corefile.clone(), stop).await?)
+            let mut corefile = corefile.clone();
+            corefile.settings.account = account;
+            Ok(fairlead_dns::run_file(cluster, corefile, stop).await?)
         }
         Served::Cluster(settings) => {
             let cluster = cluster(&dns, settings).await?;
-            Ok(fairlead_dns::run(cluster, (**settings).clone(), stop).await?)
+            let settings = Settings { account, ..(**settings).clone() };
+            Ok(fairlead_dns::run(cluster, settings, stop).await?)
         }
     }
 }

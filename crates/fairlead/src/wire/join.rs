@@ -243,7 +243,8 @@ async fn live(join: &Join, member: &Member, stop: CancellationToken) -> anyhow::
     let own = machine::addresses(Some(own_address(join, member).await?));
     let listener = listen(join, own[0]).await?;
     let peers = member.peers()?.config()?;
-    let names = fairlead_dns::Metrics::new();
+    let account = super::account();
+    let names = fairlead_dns::Metrics::with_account(&account);
     let place = machine::Place {
         data_dir: join.data_dir.clone(),
         authority: member.authorities.clone(),
@@ -252,9 +253,10 @@ async fn live(join: &Join, member: &Member, stop: CancellationToken) -> anyhow::
         routes: true,
         names: names.clone(),
         pods: fairlead_pods::Metrics::new(),
+        account: account.clone(),
     };
     // Beside a server its page has them.
-    let api = |api: Api| api.with_others(move || names.text(Format::Prometheus));
+    let api = |api: Api| api.with_account(&account).with_others(move || names.text(Format::Prometheus));
     let serve = |pods: Api| tokio::spawn(serve(listener, peers, api(pods), stop.clone()));
     announce(&node, &own, member);
     let proxy = async {

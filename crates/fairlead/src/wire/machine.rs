@@ -12,6 +12,7 @@ use fairlead_pods::agent::{self, Agent};
 use fairlead_pods::api::Api;
 use fairlead_pods::resolv::DnsSettings;
 use fairlead_pods::routes;
+use fairlead_runtime::Account;
 use fairlead_server::auth::User;
 use fairlead_server::{NodeDialer, Server};
 use ipnet::IpNet;
@@ -74,6 +75,8 @@ pub(super) struct Place {
     pub(super) names: fairlead_dns::Metrics,
     /// Where Pods are counted.
     pub(super) pods: fairlead_pods::Metrics,
+    /// Account of the process.
+    pub(super) account: Account,
 }
 
 /// Runs the parts of a Node beside the server until told to stop.
@@ -95,6 +98,7 @@ pub(super) async fn beside(
         routes: super::reachable(config).is_some(),
         names: here.names.clone(),
         pods: here.pods.clone(),
+        account: here.account.clone(),
     };
     let known = async {
         if node.dns.is_empty() {
@@ -117,7 +121,7 @@ pub(super) async fn run<T>(
     reach: impl FnOnce(Api) -> T,
     stop: CancellationToken,
 ) {
-    let names = answer(cluster, node, place.names.clone(), stop.clone());
+    let names = answer(cluster, node, place.names.clone(), place.account.clone(), stop.clone());
     let kept = agent::run(cluster.managed_by("fairlead-agent"), described(node, &place), stop.clone());
     let routes = async {
         if place.routes {
@@ -179,11 +183,18 @@ fn settings(node: &Node, place: &Place) -> fairlead_pods::Settings {
 }
 
 /// Answers for the cluster's names.
-async fn answer(cluster: &Cluster, node: &Node, metrics: fairlead_dns::Metrics, stop: CancellationToken) {
+async fn answer(
+    cluster: &Cluster,
+    node: &Node,
+    metrics: fairlead_dns::Metrics,
+    account: Account,
+    stop: CancellationToken,
+) {
     if node.dns.is_empty() {
         return;
     }
     let settings = fairlead_dns::Settings::cluster(node.domain.clone(), node.dns.clone(), &upstreams(node));
+    let settings = fairlead_dns::Settings { account, ..settings };
     let cluster = cluster.managed_by("fairlead-dns");
     if let Err(error) = fairlead_dns::run_measured(Some(cluster), settings, metrics, stop).await {
         tracing::warn!("nobody answers for the cluster's names on this machine: {error}");

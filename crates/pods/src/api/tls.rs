@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fairlead_runtime::{Account, AtLimit, Limits, SlotTable};
 use rustls::pki_types::CertificateDer;
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
@@ -12,13 +13,19 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::Api;
 
-/// Connections at a time.
+/// Maximum number of connections of API servers.
 const CONNECTIONS: usize = 1000;
+/// Maximum number of connections whose client has not shown its certificate yet, where descriptors allow it.
+const HANDSHAKES: u64 = 512;
+/// Part of the handshakes that one client may have in progress.
+const CLIENT_PART: u64 = 4;
+/// Time for a handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// The user API servers come as, by kubeadm's name.
@@ -66,53 +73,71 @@ impl Peers {
     }
 }
 
-/// Serves connections until told to stop.
+/// Returns a table for connections whose client is not known yet: a 16th of the descriptors that clients may use. API servers
+/// share it with strangers, and need it for the time of a handshake only.
+pub(super) fn handshakes(account: &Account) -> SlotTable {
+    let total = (account.machine().client_descriptors() / 16).clamp(CLIENT_PART, HANDSHAKES);
+    let limits = Limits { total, per_sender: (total / CLIENT_PART).max(1) };
+    SlotTable::new(account.budget("pods handshakes", limits), AtLimit::ReplaceIdlest)
+}
+
+/// Serves connections until told to stop. When too many handshakes are in progress, the oldest of the client with most of them
+/// ends.
 pub async fn serve(listener: TcpListener, tls: Arc<ServerConfig>, api: Api, stop: CancellationToken) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
-            accepted = accept(&listener, &places) => accepted,
+            accepted = listener.accept() => accepted,
             () = stop.cancelled() => return,
         };
-        let Some((stream, place)) = accepted else { continue };
-        let (acceptor, api) = (TlsAcceptor::from(tls.clone()), api.clone());
+        let (stream, from) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let evicted = CancellationToken::new();
+        let evict = evicted.clone();
+        let Ok(slot) = api.handshakes.admit(from.ip(), move || evict.cancel()) else { continue };
+        let acceptor = TlsAcceptor::from(tls.clone());
+        let api = api.clone();
+        let places = places.clone();
         connections.spawn(async move {
-            let _place = place;
-            connect(stream, acceptor, api).await;
+            let known = evicted.run_until_cancelled(handshake(stream, acceptor)).await.flatten();
+            drop(slot);
+            let Some(stream) = known else { return };
+            match places.try_acquire() {
+                Ok(_place) => api.serve_connection(stream).await,
+                Err(_) => tracing::debug!("refused a connection of an API server: there are {CONNECTIONS}"),
+            }
         });
         while connections.try_join_next().is_some() {}
     }
 }
 
-async fn accept(
-    listener: &TcpListener,
-    places: &Arc<Semaphore>,
-) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
-    let place = places.clone().acquire_owned().await.expect("the semaphore is never closed");
-    match listener.accept().await {
-        Ok((stream, _)) => Some((stream, place)),
-        Err(error) => {
-            tracing::warn!(%error, "cannot accept a connection");
-            tokio::time::sleep(ACCEPT_PAUSE).await;
-            None
-        }
-    }
-}
-
-async fn connect(stream: TcpStream, acceptor: TlsAcceptor, api: Api) {
+/// Returns the stream of a client that is the API server, or `None` for any other.
+async fn handshake(stream: TcpStream, acceptor: TlsAcceptor) -> Option<TlsStream<TcpStream>> {
     let _ = stream.set_nodelay(true);
     let stream = match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return tracing::debug!(%error, "a TLS handshake failed"),
-        Err(_) => return tracing::debug!("a TLS handshake took too long"),
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "a TLS handshake failed");
+            return None;
+        }
+        Err(_) => {
+            tracing::debug!("a TLS handshake took too long");
+            return None;
+        }
     };
     let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
     if certificate.is_some_and(is_api_server) {
-        api.serve_connection(stream).await;
-    } else {
-        tracing::warn!("refused a client whose certificate does not name the API server");
+        return Some(stream);
     }
+    tracing::debug!("refused a client whose certificate does not name the API server");
+    None
 }
 
 /// Whether a certificate, whose authority was checked, is the API server's.

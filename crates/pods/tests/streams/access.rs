@@ -117,6 +117,42 @@ async fn a_node_hears_nobody_but_the_api_server() {
     assert_eq!(talk(port, &house, None).await, "");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_that_begin_no_handshake_do_not_keep_the_api_server_out() {
+    let Some(house) = House::new("strangers", Way::Tls).await else { return };
+    let node = house.cluster.get(&fairlead_api::kinds::NODE, "", "n").await.expect("the Node");
+    let port = node["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"].as_u64().expect("a port");
+    let port = u16::try_from(port).expect("a port");
+    // Each connects again as soon as it is disconnected.
+    let connected = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let mut strangers = tokio::task::JoinSet::new();
+    for _ in 0..3000 {
+        let connected = connected.clone();
+        strangers.spawn(async move {
+            loop {
+                let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+                socket.bind(([127, 0, 0, 7], 0).into()).expect("a port");
+                let Ok(mut stream) = socket.connect(([127, 0, 0, 1], port).into()).await else { continue };
+                connected.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                let _ = stream.read(&mut [0; 1]).await;
+            }
+        });
+    }
+    while connected.load(std::sync::atomic::Ordering::SeqCst) < 1500 {
+        tokio::task::yield_now().await;
+    }
+    let purpose = Purpose::Client("system:masters".to_owned());
+    let client = pair(&house.dir, Subject { name: "x".to_owned(), purpose });
+    // Each would wait for several seconds behind strangers, whose time for the handshake is 10 s.
+    let served = async {
+        for _ in 0..30 {
+            let answer = talk(port, &house, Some((chain(&client), key(&client)))).await;
+            assert!(answer.contains("200 OK"), "{answer:?}");
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(15), served).await.expect("the API server is answered");
+}
+
 type Credentials = (Vec<rustls::pki_types::CertificateDer<'static>>, rustls::pki_types::PrivateKeyDer<'static>);
 
 /// What a node answers to who asks for its health.

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use fairlead_kernel::relay::{self, Poller, Ready};
 
-use super::budget::Budget;
+use super::budget::{Budget, ClientShare};
 use super::dial::{Dial, PATIENCE};
 use super::flow::{Carrier, Flow, Pause, Tools};
 use super::slab::Slab;
@@ -48,6 +48,7 @@ struct Connection {
     /// Whether room to write to the client is waited for.
     watches_writes: bool,
     is_unfinished: bool,
+    _share: ClientShare,
 }
 
 impl Tcp {
@@ -88,6 +89,8 @@ impl Tcp {
     }
 
     fn begin(&mut self, client: TcpStream, from: SocketAddr, target: &Arc<Target>, now: Instant) {
+        // The budget logs what a client beyond its share is refused.
+        let Some(share) = self.budget.charge(from.ip(), DESCRIPTORS) else { return relay::reset(client) };
         if !self.budget.take(DESCRIPTORS) {
             if self.budget.is_news() {
                 let limit = self.budget.limit();
@@ -102,7 +105,17 @@ impl Tcp {
         };
         let (up, down) = (Flow::default(), Flow::default());
         let dial = Some(Box::new(dial));
-        let begun = Connection { client, backend, dial, count, up, down, watches_writes: false, is_unfinished: false };
+        let begun = Connection {
+            client,
+            backend,
+            dial,
+            count,
+            up,
+            down,
+            watches_writes: false,
+            is_unfinished: false,
+            _share: share,
+        };
         let key = self.connections.insert(begun);
         self.wait_for_backend(key, now);
     }

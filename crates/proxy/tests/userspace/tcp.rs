@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::lab::{ENDPOINTS, LIMIT, Lab, VIP, VIP6, connect, lab, serve, who};
+use fairlead_proxy::userspace::Options;
+
+use crate::lab::{ENDPOINTS, LIMIT, Lab, VIP, VIP6, connect, lab, lab_with, serve, who};
 
 #[test]
 fn endpoints_take_turns() {
@@ -249,4 +251,31 @@ fn a_thousand_connections_leave_nothing_behind() {
     lab.wait("all have ended", |mode| mode.carried().0 == 0);
     // Pipes that wait to be used again are the only thing that may be left.
     lab.wait("descriptors are closed", |_| crate::lab::descriptors() <= before + 4);
+}
+
+#[test]
+fn a_client_with_many_connections_does_not_keep_others_out() {
+    let options = Options { descriptors: Some(400), ..Options::default() };
+    let Some(mut lab) = lab_with("a_client_with_many_connections_does_not_keep_others_out", options) else { return };
+    serve(&lab, &ENDPOINTS);
+    lab.web(json!({}), &ENDPOINTS);
+    let mut held = Vec::new();
+    // The client has a quarter of 200 descriptors, two for each connection.
+    for _ in 0..150 {
+        held.extend(connect(&lab.client, VIP));
+    }
+    for to in [VIP, VIP6] {
+        for _ in 0..10 {
+            assert!(ENDPOINTS.contains(&who(connect(&lab.outside, to).unwrap())), "{to}");
+        }
+    }
+    let mut served = 0;
+    for mut stream in held.drain(..) {
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        served += usize::from(matches!(stream.read(&mut [0; 1]), Ok(1)));
+    }
+    assert!((20..=25).contains(&served), "{served}");
+    lab.wait("the share is free again", |_| {
+        connect(&lab.client, VIP).is_ok_and(|mut stream| matches!(stream.read(&mut [0; 1]), Ok(1)))
+    });
 }
