@@ -263,6 +263,38 @@ fn what_others_take_away_is_made_again() {
 }
 
 #[test]
+fn ranges_of_pods_that_touch_are_taken_by_the_kernel_in_every_order_in_which_nodes_join() {
+    let v4 = ["10.244.0.0/23", "10.244.2.0/24", "10.244.3.0/25", "10.244.4.0/24", "255.255.255.0/24", "0.0.0.0/24"];
+    let v6 = ["fd00:10::/63", "fd00:10:0:2::/64", "fd00:10:0:3::/65", "fd00:10:0:4::/64", "ffff:ffff::/32", "::/64"];
+    in_lab("ranges_of_pods_that_touch_are_taken_by_the_kernel_in_every_order_in_which_nodes_join", |_| {
+        let guard_of = |ranges: &[&str]| {
+            let mut guard = guard();
+            guard.pods = ranges.iter().map(|range| range.parse().unwrap()).collect();
+            guard
+        };
+        for ranges in [v4, v6] {
+            for order in 0..ranges.len() {
+                let mut joined = ranges.to_vec();
+                joined.rotate_left(order);
+                let mut table = Table::open().unwrap();
+                // Nodes join one by one, then leave.
+                for count in (1..=joined.len()).chain((0..joined.len()).rev()) {
+                    let program = Program::new(&guard_of(&joined[..count]));
+                    table.apply(&program).unwrap_or_else(|error| panic!("{:?}: {error}", &joined[..count]));
+                    let listed = run("nft", "list set inet fairlead-lb pods4") + &run("nft", "list set inet fairlead-lb pods6");
+                    let missing = joined[..count].iter().find(|range| !listed.contains(**range));
+                    assert_eq!(missing, None, "{listed}");
+                    assert!(table.is_there(&program).unwrap(), "{:?}\n{listed}", &joined[..count]);
+                }
+                table.apply(&Program::new(&guard_of(&joined))).unwrap();
+                // The whole at once, by a process that knows nothing of the one before.
+                Table::open().unwrap().apply(&Program::new(&guard_of(&joined))).unwrap();
+            }
+        }
+    });
+}
+
+#[test]
 fn a_change_costs_what_changes() {
     let mut many = guard();
     for last in 0..200 {
