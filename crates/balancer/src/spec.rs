@@ -14,14 +14,16 @@ mod good;
 mod listeners;
 pub mod names;
 mod notes;
+mod port;
 mod read;
 mod rules;
 mod table;
 mod value;
 
 pub use facts::Fact;
-pub use good::{good, recall};
+pub use good::{good, last_good, recall, without_tls};
 pub use notes::{Need, Note, Refusal};
+pub use port::PortId;
 pub use read::{list, read, relevant};
 pub use rules::{Carries, Purpose, Rule};
 
@@ -44,6 +46,8 @@ pub struct Spec {
     pub needs: Vec<Need>,
     /// A listener a port, in the Service's order.
     pub listeners: Vec<Listener>,
+    /// Ports of listeners that are not opened because something they need is missing, such as their certificate.
+    pub unserved: Vec<PortId>,
     /// Who may use it.
     pub sources: Sources,
     /// Only endpoints of the Node that answers for the address (`externalTrafficPolicy: Local`).

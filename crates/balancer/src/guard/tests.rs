@@ -281,7 +281,8 @@ fn ranges_of_pods_that_touch_are_taken_by_the_kernel_in_every_order_in_which_nod
                 for count in (1..=joined.len()).chain((0..joined.len()).rev()) {
                     let program = Program::new(&guard_of(&joined[..count]));
                     table.apply(&program).unwrap_or_else(|error| panic!("{:?}: {error}", &joined[..count]));
-                    let listed = run("nft", "list set inet fairlead-lb pods4") + &run("nft", "list set inet fairlead-lb pods6");
+                    let listed =
+                        run("nft", "list set inet fairlead-lb pods4") + &run("nft", "list set inet fairlead-lb pods6");
                     let missing = joined[..count].iter().find(|range| !listed.contains(**range));
                     assert_eq!(missing, None, "{listed}");
                     assert!(table.is_there(&program).unwrap(), "{:?}\n{listed}", &joined[..count]);

@@ -20,7 +20,7 @@ use crate::announce::{Announcer, Owners};
 use crate::backends::{BackendStatus, Health, Stage};
 use crate::config::Config;
 use crate::engine::{Engine, ListenerStatus};
-use crate::metrics::{Metrics, Sample};
+use crate::metrics::{Kind, Metrics, Sample};
 use crate::owner::Reach;
 use crate::provision::Ours;
 use crate::spec::{Carries, Path, Rule, Spec};
@@ -111,6 +111,8 @@ pub struct ListenerReport {
     pub protocol: Protocol,
     /// What is wrong with it.
     pub problem: Option<String>,
+    /// True if it is not open: connections to it are refused.
+    pub unserved: bool,
     /// Connections at the moment, if threads of ours carry them.
     pub active: Option<u64>,
     /// Its backends.
@@ -191,9 +193,24 @@ impl Page {
         self.state().announcer = Some(announcer);
     }
 
-    /// What the announcer has to tell.
+    /// What the announcer has to tell, and which listeners are served.
     fn samples(&self) -> Vec<Sample> {
-        self.state().announcer.as_ref().map(Announcer::samples).unwrap_or_default()
+        let state = self.state();
+        let mut samples = state.announcer.as_ref().map(Announcer::samples).unwrap_or_default();
+        for balance in state.balancers.values() {
+            samples.extend(balance.listeners.iter().map(|listener| Sample {
+                name: "listener_served",
+                help: "Whether a port of a load balancer is served: 0 if something it needs is missing, such as its certificate",
+                kind: Kind::Gauge,
+                labels: vec![
+                    ("namespace", balance.namespace.clone()),
+                    ("service", balance.name.clone()),
+                    ("port", format!("{}/{}", listener.port, listener.protocol)),
+                ],
+                value: u64::from(!listener.unserved),
+            }));
+        }
+        samples
     }
 
     /// How listeners do.
@@ -270,15 +287,29 @@ fn balance(balancer: &Balancer, planner: &Planner, vpc: &[IpNet]) -> Balance {
         Path::Userspace => "userspace".to_owned(),
     };
     let listener = |one: &crate::spec::Listener| {
-        let served = balancer.listeners.iter().find(|(key, _)| (key.port, key.protocol) == (one.port, one.protocol));
+        let same = |key: &crate::engine::ListenerKey| (key.port, key.protocol) == (one.port, one.protocol);
+        let served = balancer.listeners.iter().find(|(key, _)| same(key));
+        let failed = balancer.failed.iter().find(|(key, _)| same(key));
         ListenerReport {
             port: one.port,
             protocol: one.protocol,
-            problem: served.and_then(|(_, served)| served.problem.clone()),
+            problem: served.and_then(|(_, served)| served.problem.clone()).or(failed.map(|(_, why)| why.clone())),
+            unserved: failed.is_some(),
             active: None,
             backends: members::backends(planner, one, &balancer.addresses).iter().map(known).collect(),
         }
     };
+    let unserved = balancer.unserved.iter().map(|(port, why)| ListenerReport {
+        port: port.number,
+        protocol: port.protocol,
+        problem: Some(why.clone()),
+        unserved: true,
+        ..ListenerReport::default()
+    });
+    let mut listeners: Vec<ListenerReport> =
+        balancer.spec.iter().flat_map(|spec| spec.served()).map(listener).chain(unserved).collect();
+    let order = crate::spec::PortId::all(&balancer.service);
+    listeners.sort_by_key(|one| order.iter().position(|id| (id.number, id.protocol) == (one.port, one.protocol)));
     let rules = balancer.spec.iter().flat_map(|spec| spec.rules(vpc, &spec.name));
     Balance {
         rules: rules.map(|one| rule(&one)).collect(),
@@ -287,8 +318,8 @@ fn balance(balancer: &Balancer, planner: &Planner, vpc: &[IpNet]) -> Balance {
         name: balancer.key.name.to_string(),
         addresses: balancer.addresses.clone(),
         path: balancer.spec.as_ref().map(path).unwrap_or_default(),
-        refused: balancer.refused.iter().map(ToString::to_string).collect(),
-        listeners: balancer.spec.iter().flat_map(|spec| &spec.listeners).map(listener).collect(),
+        refused: balancer.refused.clone(),
+        listeners,
     }
 }
 

@@ -120,6 +120,7 @@ impl Wish {
             accept_proxy: self.accept_proxy,
         };
         let spec = Spec {
+            unserved: Vec::new(),
             service: Arc::new(Key::new("default", "web")),
             name: "a0123".to_owned(),
             families: Vec::new(),

@@ -14,7 +14,15 @@ use super::*;
 /// Ranges of which several touch: the end of one is where the next begins.
 const TOUCHING: [[&str; 7]; 2] = [
     ["10.0.0.0/23", "10.0.2.0/24", "10.0.3.0/25", "10.0.4.0/24", "10.0.3.128/25", "255.255.255.0/24", "0.0.0.0/24"],
-    ["fd00::/63", "fd00:0:0:2::/64", "fd00:0:0:3::/65", "fd00:0:0:4::/64", "fd00:0:0:3:8000::/65", "ffff:ffff::/32", "::/64"],
+    [
+        "fd00::/63",
+        "fd00:0:0:2::/64",
+        "fd00:0:0:3::/65",
+        "fd00:0:0:4::/64",
+        "fd00:0:0:3:8000::/65",
+        "ffff:ffff::/32",
+        "::/64",
+    ],
 ];
 
 /// Runs `work` in a network namespace of its own with a node proxy, and a planner of a dual-stack Node.
@@ -69,8 +77,7 @@ fn source_ranges_that_touch_are_taken_by_the_kernel() {
                          "ports": [{"port": 80, "protocol": "TCP"}]},
                 "status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}, {"ip": "2001:db8::1"}]}},
             }));
-            let change =
-                planner.apply([Change::Service(Key::new("default", "web"), Some(Arc::new(service.unwrap())))]);
+            let change = planner.apply([Change::Service(Key::new("default", "web"), Some(Arc::new(service.unwrap())))]);
             nftables.apply(planner.plan(), &change).unwrap_or_else(|error| panic!("{ranges:?}: {error}"));
             assert_eq!(nftables.drift(planner.plan()).unwrap(), None, "{ranges:?}");
         }
