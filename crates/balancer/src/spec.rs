@@ -67,6 +67,8 @@ pub struct Spec {
     pub drain: Option<Duration>,
     /// After how long without a byte a connection is closed.
     pub idle: Duration,
+    /// True if clients of HTTP/1.1 may ask for tunnels with CONNECT.
+    pub connect: bool,
     /// After how long a client's connection is ended when that does no harm; HTTP only.
     pub age: Option<Duration>,
     /// Where access logs go.

@@ -66,6 +66,7 @@ pub fn read(service: &Service, options: &Options) -> Result<Spec, Vec<Refusal>> 
         check,
         drain: asked.drain.unwrap_or(true).then(|| asked.drain_timeout.unwrap_or(DRAIN)),
         idle: asked.idle.unwrap_or(IDLE),
+        connect: asked.connect.unwrap_or(false),
         age: asked.age,
         access_log,
         tags: asked.tags.unwrap_or_default(),
@@ -283,6 +284,7 @@ fn more_notes(service: &Service, asked: &Asked, listeners: &[Listener], notes: &
         (names::DRAINING_TIMEOUT, asked.drain == Some(true), names::DRAINING),
         (names::CHECK_PATH, check, names::CHECK_PROTOCOL),
         (names::AGE, http, "HTTP"),
+        (names::CONNECT, http, "HTTP"),
     ];
     for (annotation, has_effect, without) in idle {
         if says(service, annotation).is_some() && !has_effect {
