@@ -117,6 +117,7 @@ enum Woken {
     Written(Result<(), ApiError>),
     Links,
     Here,
+    Guard,
     Rival(Rival),
     Time,
 }
@@ -173,6 +174,12 @@ impl Work {
                     self.publish();
                     false
                 }
+                // Others are told at once, so that one of them has the addresses.
+                Woken::Guard => {
+                    self.tell_guard();
+                    self.next = Instant::now();
+                    true
+                }
                 Woken::Rival(rival) => self.meet(rival),
                 Woken::Time => false,
             };
@@ -216,6 +223,10 @@ impl Work {
             },
             here = self.lan.here.changed() => match here {
                 Ok(()) => Woken::Here,
+                Err(_) => pending().await,
+            },
+            guard = self.lan.unguarded.changed() => match guard {
+                Ok(()) => Woken::Guard,
                 Err(_) => pending().await,
             },
             () = sleep_until(date.into()) => Woken::Time,

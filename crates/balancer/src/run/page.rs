@@ -86,6 +86,8 @@ pub struct OwnerReport {
     pub interfaces: Vec<String>,
     /// Why other Nodes do not.
     pub others: BTreeMap<String, String>,
+    /// Why this Node may not announce it though it could: what the kernel says of the rules that guard addresses.
+    pub unguarded: Option<String>,
 }
 
 impl std::fmt::Display for OwnerReport {
@@ -97,7 +99,8 @@ impl std::fmt::Display for OwnerReport {
             Some(node) => write!(f, "{} is announced by {node} on {}", self.address, self.interfaces.join(", "))?,
             None => write!(f, "{} is announced by nobody", self.address)?,
         }
-        self.others.iter().try_for_each(|(node, why)| write!(f, "; not {node}: {why}"))
+        self.others.iter().try_for_each(|(node, why)| write!(f, "; not {node}: {why}"))?;
+        self.unguarded.iter().try_for_each(|why| write!(f, "; the rules are not in force here: {why}"))
     }
 }
 
@@ -331,7 +334,8 @@ fn owner(owners: &Owners, address: IpAddr) -> Option<OwnerReport> {
         Reach::Routed => Vec::new(),
     };
     let others = ownership.others.iter().map(|(node, why)| (node.clone(), why.to_string())).collect();
-    Some(OwnerReport { address: address.to_string(), node: ownership.owner.clone(), interfaces, others })
+    let unguarded = owners.unguarded.clone();
+    Some(OwnerReport { address: address.to_string(), node: ownership.owner.clone(), interfaces, others, unguarded })
 }
 
 /// A rule of a network load balancer in words.

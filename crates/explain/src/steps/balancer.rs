@@ -26,6 +26,14 @@ pub(super) fn look(case: &Case<'_>) -> Draft {
         return draft;
     }
     draft.see(list(ingress.iter().map(|place| if place.ip.is_empty() { &place.hostname } else { &place.ip })));
+    // Whoever announces an address says so each time, so the last word counts.
+    let announced = |event: &Event| ["AddressUnguarded", "nodeAssigned"].contains(&&*event.reason);
+    if let Some(event) = case.objects.last_event(Service::KIND.kind, case.key, announced)
+        && event.reason == "AddressUnguarded"
+    {
+        let message = event.message.clone();
+        draft.find(severity(case), Cause::LoadBalancerNotAnnounced, message, vec!["fairlead lb ls".to_owned()]);
+    }
     let asked = |port: &&IngressPort| {
         case.ports.is_empty() || case.ports.iter().any(|one| (one.port, one.protocol) == (port.port, port.protocol))
     };

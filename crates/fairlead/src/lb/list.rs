@@ -122,6 +122,10 @@ fn state(known: &Known, service: &Service, addresses: &[String], healthy: (usize
         None if addresses.is_empty() => return "pending".to_owned(),
         _ => {}
     }
+    let unannounced = balance.iter().flat_map(|balance| &balance.owners).find(|owner| owner.node.is_none());
+    if let Some((owner, why)) = unannounced.and_then(|owner| Some((owner, owner.unguarded.as_ref()?))) {
+        return format!("{} is not announced: its kernel does not take the rules that guard it: {why}", owner.address);
+    }
     if let Some(unserved) = unserved(known, service, balance) {
         return unserved;
     }

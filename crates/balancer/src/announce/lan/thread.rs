@@ -147,10 +147,14 @@ impl Thread {
         if let Some(posts) = &orders.posts {
             self.hand_over(posts, &orders.handed, now);
         }
-        // An address that is not guarded is not held either.
-        if let Err(error) = self.table.apply(&orders.guard) {
-            return self.failed("cannot guard load balancers' addresses", &error, now);
+        // An address that is not guarded is not held either. The second attempt makes everything anew, in case that the first one
+        // stumbled over what others did to the tables.
+        if let Err(error) = self.table.apply(&orders.guard).or_else(|_| self.table.apply(&orders.guard)) {
+            self.let_go(|_| true);
+            self.report_guard(Some(error.to_string()));
+            return self.failed("cannot guard load balancers' addresses, which are given up", &error, now);
         }
+        self.report_guard(None);
         let Some(posts) = orders.posts else { return };
         self.open_ports(&posts, now);
         let inherited = std::mem::take(&mut self.inherited);
@@ -236,6 +240,15 @@ impl Thread {
         }
     }
 
+    /// Reports why the rules that guard addresses are not in force, if that changed.
+    fn report_guard(&self, unguarded: Option<String>) {
+        self.says.unguarded.send_if_modified(|said| {
+            let changed = *said != unguarded;
+            *said = unguarded;
+            changed
+        });
+    }
+
     fn failed(&mut self, what: &str, error: &Error, now: Instant) {
         let text = format!("{what}: {error}");
         if self.trouble != text {
@@ -257,7 +270,10 @@ impl Thread {
             TABLES => match self.table.mend() {
                 Ok(true) => tracing::warn!("somebody changed the tables of the load balancer: they are made anew"),
                 Ok(false) => {}
-                Err(error) => self.failed("the tables of the load balancer cannot be mended", &error, now),
+                Err(error) => {
+                    self.failed("the tables of the load balancer cannot be mended", &error, now);
+                    self.carry_out(false);
+                }
             },
             _ => {
                 let protocol = if token.is_multiple_of(2) { Protocol::Arp } else { Protocol::Ndp };

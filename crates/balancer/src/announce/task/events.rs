@@ -38,6 +38,21 @@ impl Work {
         }
     }
 
+    /// Tells of the addresses that this Node gives up because they cannot be guarded.
+    pub(super) fn tell_guard(&self) {
+        let Some(why) = self.lan.unguarded.borrow().clone() else {
+            return tracing::info!("the rules that guard load balancers' addresses are in force again");
+        };
+        let me = &self.settings.node;
+        let ours = |ownership: &Ownership| ownership.owner.as_deref().is_none_or(|owner| owner == me);
+        for address in self.owners.iter().filter(|(_, ownership)| ours(ownership)).map(|(address, _)| *address) {
+            let message = format!(
+                "{address} is not announced by node {me:?}: its kernel does not take the rules that guard the address: {why}"
+            );
+            self.tell_services(address, Severity::Warning, "AddressUnguarded", &message);
+        }
+    }
+
     /// Tells of addresses that somebody else has.
     pub(super) fn tell_taken(&self, here: &BTreeMap<IpAddr, Here>) {
         let told = self.tell.borrow();
