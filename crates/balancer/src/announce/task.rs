@@ -103,6 +103,8 @@ struct Work {
     owners: BTreeMap<IpAddr, Ownership>,
     /// Addresses somebody else announces, too, and when that was told last.
     contested: BTreeMap<IpAddr, Instant>,
+    /// When a line about such addresses was logged last, and how many have had none since.
+    contest_logged: Option<(Instant, usize)>,
     /// What we hold.
     posts: BTreeMap<IpAddr, Post>,
     sighted: bool,
@@ -150,6 +152,7 @@ impl Work {
             decided: false,
             owners: BTreeMap::new(),
             contested: BTreeMap::new(),
+            contest_logged: None,
             posts: BTreeMap::new(),
             sighted: false,
             roused: false,

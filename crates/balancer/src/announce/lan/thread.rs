@@ -306,8 +306,10 @@ impl Thread {
         let own = self.attached.values().any(|one| one.hardware == hardware);
         let friend = self.orders.as_ref().is_some_and(|orders| orders.friends.contains(&hardware));
         let Some(held) = self.held.get_mut(&address).filter(|_| !own) else { return };
-        self.changed = true;
-        if held.rival(hardware, friend, now) {
+        let before = held.here();
+        let reported = held.rival(hardware, friend, now);
+        self.changed |= held.here() != before;
+        if reported {
             // Who listens is behind: the next one says the same.
             let _ = self.says.rivals.try_send(Rival { address, hardware });
         }

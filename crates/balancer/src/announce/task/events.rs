@@ -77,11 +77,25 @@ impl Work {
         let (address, by) = (rival.address, hardware(rival.hardware));
         let message =
             format!("{address} is announced by a machine with the hardware address {by}, too, which is no node");
-        self.tell_services(address, Severity::Warning, "AddressContested", &message);
+        // Each address has its Event, but who claims a thousand of them gets one line a minute.
+        match &mut self.contest_logged {
+            Some((last, silent)) if last.elapsed() < CONTESTED => *silent += 1,
+            logged => {
+                let silent = logged.map_or(0, |(_, silent)| silent);
+                tracing::warn!(%address, others = silent, "{message}");
+                *logged = Some((now, 0));
+            }
+        }
+        self.record(address, Severity::Warning, "AddressContested", &message);
     }
 
     fn tell_services(&self, address: IpAddr, severity: Severity, reason: &'static str, message: &str) {
         tracing::info!(%address, reason, "{message}");
+        self.record(address, severity, reason, message);
+    }
+
+    /// Records an Event for each Service that has an address.
+    fn record(&self, address: IpAddr, severity: Severity, reason: &'static str, message: &str) {
         let wanted = self.input.wanted.iter().filter(|wanted| wanted.address == address);
         for service in wanted.flat_map(|wanted| &wanted.services) {
             self.recorder.record(service.clone(), severity, reason, message);
