@@ -168,6 +168,23 @@ fn an_address_that_cannot_be_guarded_is_given_up() {
 }
 
 #[test]
+fn a_flood_of_frames_costs_a_bounded_share_of_a_core_and_takes_no_address_away() {
+    let test = "a_flood_of_frames_costs_a_bounded_share_of_a_core_and_takes_no_address_away";
+    let Some(lab) = unhurried(test, &[V4]) else { return };
+    let owner = lab.owner(V4);
+    let worked = || lab.nodes[owner].process.as_ref().unwrap().worked();
+    let (before, time) = (worked(), Duration::from_secs(2));
+    let sent = lab.flood(V4, time);
+    let spent = worked() - before;
+    assert!(sent > 20_000, "{sent} frames are no flood");
+    assert!(spent < time / 5, "{spent:?} of processors for {sent} frames in {time:?}");
+    // The owner is who it was, and each address has its one Event.
+    lab.wait_for_owner(V4, owner);
+    assert_eq!(lab.api.events("AddressContested").len(), 1);
+    assert!(lab.api.events("AddressTaken").is_empty());
+}
+
+#[test]
 fn nothing_is_written_as_long_as_there_is_no_address() {
     let Some(lab) = lab("nothing_is_written_as_long_as_there_is_no_address", &[]) else { return };
     let machines = || lab.nodes.iter().map(|node| &node.machine);

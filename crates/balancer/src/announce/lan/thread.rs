@@ -24,6 +24,11 @@ use crate::owner::Attachment;
 
 /// So many frames of a link are taken before others have their turn.
 const TURN: usize = 64;
+/// So many frames are read within a [`WINDOW`], 25,000 a second; then the thread rests for what is left of it. Whoever floods a link costs a
+/// bounded share of a core: the kernel drops what does not fit into the buffers of the sockets, and who asks in vain asks again.
+const FRAMES: usize = 250;
+/// See [`FRAMES`]. Far shorter than the times of probes and announcements.
+const WINDOW: Duration = Duration::from_millis(10);
 /// What did not work is tried again after this.
 const RETRY: Duration = Duration::from_secs(1);
 /// Notices of links come in swarms.
@@ -63,6 +68,8 @@ pub(super) struct Thread {
     trouble: String,
     /// How it is with what is held may have changed.
     changed: bool,
+    /// When the window began in which frames are counted, and how many were read since.
+    window: (Instant, usize),
 }
 
 impl Thread {
@@ -96,6 +103,7 @@ impl Thread {
             look: Instant::now(),
             trouble: String::new(),
             changed: false,
+            window: (Instant::now(), 0),
         };
         thread.look()?;
         Ok(thread)
@@ -119,6 +127,19 @@ impl Thread {
             for token in events.iter().map(|event| event.token).collect::<Vec<_>>() {
                 self.happened(token);
             }
+            self.rest();
+        }
+    }
+
+    /// Waits for the end of a window in which as many frames were read as may be.
+    fn rest(&mut self) {
+        let (began, frames) = self.window;
+        let left = WINDOW.saturating_sub(began.elapsed());
+        if frames >= FRAMES {
+            std::thread::sleep(left);
+        }
+        if frames >= FRAMES || left.is_zero() {
+            self.window = (Instant::now(), 0);
         }
     }
 
@@ -286,6 +307,7 @@ impl Thread {
     fn hear(&mut self, index: u32, protocol: Protocol, now: Instant) {
         for _ in 0..TURN {
             let Some(port) = self.ports.get_mut(&index) else { return };
+            self.window.1 += 1;
             match port.hear(protocol) {
                 Ok(Some(Some(Heard::Asked(question)))) => {
                     let held = self.held.get(&question.address());
