@@ -15,7 +15,7 @@ mod named;
 #[cfg(test)]
 mod tests;
 
-pub use named::Around;
+pub use named::{Around, Reading};
 
 /// What load balancers are made of. Without a file: no pools, and every Service without a class is ours.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,6 +3,7 @@
 //!
 //! * An address that is made this machine's answers only at the ports that are served there, and to ping: the machine's own
 //!   servers, such as sshd, are not at a load balancer's address.
+//!   That holds for packets of the machine itself, too, before a node proxy translates them: a port that is not served is not open to it.
 //! * Who may use a port at an address, or a node port, is decided before the node proxy translates it. Pods and the machine itself
 //!   always may.
 //! * The kernel does not answer ARP for the addresses: only a living announcer does.

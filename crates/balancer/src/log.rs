@@ -79,33 +79,66 @@ pub struct Entry {
 #[derive(Debug)]
 struct Shared {
     destination: Destination,
-    waiting: Mutex<Vec<Entry>>,
+    waiting: Mutex<Waiting>,
+    /// Bytes that wait in all logs together.
+    in_all: Arc<AtomicU64>,
     lost: Arc<AtomicU64>,
+}
+
+/// Lines that wait for the writer.
+#[derive(Debug, Default)]
+struct Waiting {
+    entries: Vec<Entry>,
+    /// Bytes of what clients wrote in them.
+    bytes: u64,
 }
 
 /// Lines that wait for the writer: half a million a second can be written, if each is looked at in time.
 const LONGEST_QUEUE: usize = 50_000;
+/// Bytes of clients in lines of one log that wait: a disk that stands still must not cost memory in proportion to what strangers send.
+const LARGEST_QUEUE: u64 = 16 << 20;
+/// Bytes of clients in lines of all logs that wait.
+const LARGEST_IN_ALL: u64 = 64 << 20;
+/// Bytes of a request line, or of a client's name for itself, that are kept. AWS cuts them there, too (Access logs for your Application
+/// Load Balancer, fields `request` and `user_agent`).
+const LONGEST_TEXT: usize = 8 << 10;
 
 impl Log {
-    fn new(destination: Destination, lost: Arc<AtomicU64>) -> Log {
-        Log(Arc::new(Shared { destination, waiting: Mutex::default(), lost }))
+    fn new(destination: Destination, in_all: Arc<AtomicU64>, lost: Arc<AtomicU64>) -> Log {
+        Log(Arc::new(Shared { destination, waiting: Mutex::default(), in_all, lost }))
     }
 
-    /// Writes a line.
-    pub fn write(&self, entry: Entry) {
-        let mut waiting = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.len() < LONGEST_QUEUE {
-            waiting.push(entry);
-        } else {
-            self.0.lost.fetch_add(1, Ordering::Relaxed);
+    /// Writes a line. Texts of clients are cut where they are too long.
+    pub fn write(&self, mut entry: Entry) {
+        let mut bytes = 0;
+        for text in [&mut entry.request, &mut entry.agent].into_iter().flatten() {
+            if text.len() > LONGEST_TEXT {
+                text.truncate(text.floor_char_boundary(LONGEST_TEXT));
+                text.shrink_to_fit();
+            }
+            bytes += text.len() as u64;
         }
+        let Shared { waiting, in_all, lost, .. } = &*self.0;
+        let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = waiting.entries.len() < LONGEST_QUEUE
+            && waiting.bytes + bytes <= LARGEST_QUEUE
+            && in_all.load(Ordering::Relaxed) + bytes <= LARGEST_IN_ALL;
+        if !fits {
+            lost.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        in_all.fetch_add(bytes, Ordering::Relaxed);
+        waiting.bytes += bytes;
+        waiting.entries.push(entry);
     }
 
     /// Takes what waits, and leaves a place of the same size.
     fn take(&self, into: &mut Vec<Entry>) {
         into.clear();
         let mut waiting = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::swap(&mut *waiting, into);
+        std::mem::swap(&mut waiting.entries, into);
+        let taken = std::mem::take(&mut waiting.bytes);
+        self.0.in_all.fetch_sub(taken, Ordering::Relaxed);
     }
 
     fn destination(&self) -> &Destination {
@@ -117,3 +150,6 @@ impl Log {
         Arc::strong_count(&self.0) == 1
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -92,6 +92,8 @@ pub struct Member {
     pub presence: Presence,
     /// The links it is reached by.
     pub attachments: Vec<Attachment>,
+    /// True if the rules that guard addresses are in force in its kernel.
+    pub guarded: bool,
     /// What the API says of it; `None`: it is not there.
     pub node: Option<Arc<Node>>,
 }
@@ -175,6 +177,9 @@ fn hindrance(wanted: &Wanted, member: &Member) -> Option<Exclusion> {
         Presence::Silent => return Some(Exclusion::Silent),
         Presence::Left => return Some(Exclusion::Left),
         Presence::Unheard => return Some(Exclusion::Unheard),
+    }
+    if !member.guarded {
+        return Some(Exclusion::Unguarded);
     }
     let Some(node) = &member.node else { return Some(Exclusion::NoNode) };
     if node.metadata.labels.contains_key(EXCLUDED) {

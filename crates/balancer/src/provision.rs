@@ -84,7 +84,7 @@ pub async fn run(
             () = stop.cancelled() => break,
             seen = controller.services.next() => controller.saw(seen),
             changes = controller.nodes.next() => controller.saw_nodes(&changes),
-            _ = controller.secrets.next() => controller.queue.add(controller.state.waiting()),
+            _ = controller.secrets.next() => controller.queue.add(controller.state.look_at_certificates()),
             done = controller.queue.next() => controller.done(done),
             Ok(()) = pools.changed() => {
                 let all = controller.state.set_pools(pools.borrow_and_update().to_vec());

@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use crate::engine::secure::TlsFacts;
 use crate::spec::ProxyVersion;
 
+mod crc32c;
 #[cfg(test)]
 mod tests;
 
@@ -129,17 +130,70 @@ fn parse_binary(bytes: &[u8]) -> Result<Option<(Header, usize)>, Malformed> {
         return Err(Malformed);
     }
     let Some(rest) = bytes.get(16..length) else { return Ok(None) };
+    // LOCAL (proxy-protocol.txt, 2.2): the block is discarded, its family included, and the connection is the front's own.
     if *command == 0x20 {
         return Ok(Some((Header::Own, length)));
     }
-    let header = match family {
-        0x11 => addresses::<4>(rest)?,
-        0x21 => addresses::<16>(rest)?,
-        // Neither TCP: what it says of addresses cannot be used, and the standard says to go on without.
-        0x00 | 0x12 | 0x22 | 0x31 | 0x32 => Header::Own,
+    let (header, addresses) = match family {
+        0x11 => (addresses::<4>(rest)?, V4_ADDRESSES),
+        0x21 => (addresses::<16>(rest)?, V6_ADDRESSES),
+        // UNSPEC: the front does not say for whom it speaks, and there are no addresses.
+        0x00 => (Header::Own, 0),
+        // Datagrams and UNIX sockets: no listener here takes what they carry, so the front means another one. Whose word is
+        // kept of a client that did not come this way decides who is let in.
         _ => return Err(Malformed),
     };
+    let extensions = rest.get(addresses..).ok_or(Malformed)?;
+    check_extensions(&bytes[..length], length - extensions.len())?;
     Ok(Some((header, length)))
+}
+
+/// Bytes of the addresses and ports of TCP over IPv4.
+const V4_ADDRESSES: usize = 12;
+/// Bytes of the addresses and ports of TCP over IPv6.
+const V6_ADDRESSES: usize = 36;
+
+/// Checks what follows the addresses of a header: values that each say their type and length (TLVs), and end where the header does. A
+/// checksum must be right if there is one (proxy-protocol.txt, 2.2.3). Values of unknown types are skipped.
+fn check_extensions(header: &[u8], begin: usize) -> Result<(), Malformed> {
+    let mut checksum = None;
+    let mut at = begin;
+    while at < header.len() {
+        let (kind, value, next) = extension(header, at)?;
+        let is_valid = match kind {
+            CRC32C => value.len() == 4 && checksum.replace(next - 4).is_none(),
+            UNIQUE_ID => value.len() <= 128,
+            // Bits about the client, the result of the verification in four bytes, then values of its own.
+            SSL => value.len() >= 5 && is_whole(value, 5),
+            _ => true,
+        };
+        if !is_valid {
+            return Err(Malformed);
+        }
+        at = next;
+    }
+    let Some(place) = checksum else { return Ok(()) };
+    let said = header.get(place..place + 4).and_then(|bytes| bytes.try_into().ok()).map(u32::from_be_bytes);
+    let parts = [&header[..place], &[0; 4], &header[place + 4..]];
+    if said == Some(crc32c::of(&parts)) { Ok(()) } else { Err(Malformed) }
+}
+
+/// True if values follow one another from `at` on and end where `bytes` do.
+fn is_whole(bytes: &[u8], mut at: usize) -> bool {
+    while at < bytes.len() {
+        match extension(bytes, at) {
+            Ok((.., next)) => at = next,
+            Err(Malformed) => return false,
+        }
+    }
+    true
+}
+
+/// Returns the type and value at a place, and where the next one begins.
+fn extension(bytes: &[u8], at: usize) -> Result<(u8, &[u8], usize), Malformed> {
+    let [kind, high, low] = *bytes.get(at..at + 3).ok_or(Malformed)? else { return Err(Malformed) };
+    let next = at + 3 + usize::from(u16::from_be_bytes([high, low]));
+    Ok((kind, bytes.get(at + 3..next).ok_or(Malformed)?, next))
 }
 
 fn addresses<const N: usize>(bytes: &[u8]) -> Result<Header, Malformed>
@@ -203,6 +257,8 @@ fn binary(command: u8, family: u8, rest: &[u8], out: &mut Vec<u8>) {
 /// Types of what may follow the addresses.
 const ALPN: u8 = 0x01;
 const AUTHORITY: u8 = 0x02;
+const CRC32C: u8 = 0x03;
+const UNIQUE_ID: u8 = 0x05;
 const SSL: u8 = 0x20;
 const SSL_VERSION: u8 = 0x21;
 const SSL_CIPHER: u8 = 0x23;

@@ -14,14 +14,16 @@ mod good;
 mod listeners;
 pub mod names;
 mod notes;
+mod port;
 mod read;
 mod rules;
 mod table;
 mod value;
 
 pub use facts::Fact;
-pub use good::{good, recall};
+pub use good::{good, last_good, recall, without_tls};
 pub use notes::{Need, Note, Refusal};
+pub use port::PortId;
 pub use read::{list, read, relevant};
 pub use rules::{Carries, Purpose, Rule};
 
@@ -44,6 +46,8 @@ pub struct Spec {
     pub needs: Vec<Need>,
     /// A listener a port, in the Service's order.
     pub listeners: Vec<Listener>,
+    /// Ports of listeners that are not opened because something they need is missing, such as their certificate.
+    pub unserved: Vec<PortId>,
     /// Who may use it.
     pub sources: Sources,
     /// Only endpoints of the Node that answers for the address (`externalTrafficPolicy: Local`).
@@ -63,6 +67,8 @@ pub struct Spec {
     pub drain: Option<Duration>,
     /// After how long without a byte a connection is closed.
     pub idle: Duration,
+    /// True if clients of HTTP/1.1 may ask for tunnels with CONNECT.
+    pub connect: bool,
     /// After how long a client's connection is ended when that does no harm; HTTP only.
     pub age: Option<Duration>,
     /// Where access logs go.

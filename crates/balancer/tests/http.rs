@@ -19,6 +19,8 @@ mod programs;
 mod requests;
 #[path = "http/retries.rs"]
 mod retries;
+#[path = "http/smuggling.rs"]
+mod smuggling;
 #[path = "http/streams.rs"]
 mod streams;
 #[path = "http/suites.rs"]

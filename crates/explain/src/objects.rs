@@ -261,10 +261,14 @@ impl Objects {
 
     /// The newest warning about an object, of those that are wanted.
     pub fn warning(&self, kind: &str, key: &Key, wanted: impl Fn(&Event) -> bool) -> Option<&Event> {
+        self.last_event(kind, key, |event| event.kind == "Warning" && wanted(event))
+    }
+
+    /// Returns the last Event about an object among those that are wanted.
+    pub fn last_event(&self, kind: &str, key: &Key, wanted: impl Fn(&Event) -> bool) -> Option<&Event> {
         let events = self.events_of.get(&(kind.to_owned(), key.clone())).into_iter().flatten();
-        let warnings = events.filter_map(|key| self.events.get(key)).filter(|event| event.kind == "Warning");
-        let warnings = warnings.filter(|event| wanted(event));
-        warnings.max_by_key(|event| event.at()).map(|event| &**event)
+        let events = events.filter_map(|key| self.events.get(key)).filter(|event| wanted(event));
+        events.max_by_key(|event| event.at()).map(|event| &**event)
     }
 }
 

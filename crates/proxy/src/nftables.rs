@@ -17,6 +17,8 @@ use ledger::Ledger;
 pub(crate) mod convert;
 pub(crate) mod counters;
 pub(crate) mod ledger;
+#[cfg(test)]
+mod tests;
 
 /// The map in which the kernel remembers clients.
 const AFFINITY: &str = "affinity";

@@ -228,6 +228,16 @@ pub struct Ingress {
     pub ports: Vec<IngressPort>,
 }
 
+impl Ingress {
+    /// Returns why a load balancer of Fairlead does not serve a port: the error in the status that begins with `fairlead.dev/`.
+    /// Errors of other load balancers are for people to read, as kube-proxy has it.
+    pub fn unserved(&self, port: i32, protocol: Protocol) -> Option<&str> {
+        let same = |one: &&IngressPort| (one.port, one.protocol) == (port, protocol);
+        let error = self.ports.iter().find(same)?.error.as_deref()?;
+        error.starts_with("fairlead.dev/").then_some(error)
+    }
+}
+
 /// A port of a load balancer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]

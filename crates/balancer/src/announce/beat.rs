@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! Lease kube-node-lease/fairlead-announcer-NODE, which goes with its Node
+//!   fairlead.dev/unguarded: true, while its kernel does not take the rules that guard addresses
 //!   fairlead.dev/networks: eth0 02:00:00:00:00:01 192.0.2.0/24 fd00::/64; eth1 ...
 //!   holderIdentity: NODE, or nothing once it said that it goes
 //!   renewTime: another one with every beat; only that it changes counts
@@ -32,6 +33,8 @@ const COMPONENT: &str = "fairlead.dev/component";
 const ANNOUNCER: &str = "announcer";
 /// The annotation with the links of the Node.
 const NETWORKS: &str = "fairlead.dev/networks";
+/// The annotation of a Node whose kernel does not take the rules that guard addresses.
+const UNGUARDED: &str = "fairlead.dev/unguarded";
 /// Nobody is waited for longer, whatever its Lease says, in seconds.
 const LONGEST: u64 = 60;
 /// More links, or networks of a link, are not believed.
@@ -48,6 +51,8 @@ pub(super) struct Beat {
     pub(super) lasts: Option<Duration>,
     /// The links of the Node.
     pub(super) attachments: Vec<Attachment>,
+    /// True unless the Node said that its kernel does not take the rules that guard addresses: others may have them then.
+    pub(super) guarded: bool,
 }
 
 /// The Leases of all Nodes.
@@ -67,7 +72,9 @@ impl Beat {
         let networks = lease.metadata.annotations.get(NETWORKS).map(String::as_str).unwrap_or_default();
         let left = lease.spec.holder_identity.unwrap_or_default().is_empty();
         let lasts = lease.spec.lease_duration_seconds.map(|seconds| Duration::from_secs(seconds.min(LONGEST)));
-        Some(Beat { stamp: lease.spec.renew_time.unwrap_or_default(), left, lasts, attachments: read(networks) })
+        let guarded = !lease.metadata.annotations.contains_key(UNGUARDED);
+        let stamp = lease.spec.renew_time.unwrap_or_default();
+        Some(Beat { stamp, left, lasts, attachments: read(networks), guarded })
     }
 }
 
@@ -105,20 +112,26 @@ impl Heart {
 
     /// Renews it, or makes it.
     pub(super) async fn beat(self, beat: Beat) -> Result<(), Error> {
-        let annotations = json!({NETWORKS: write(&beat.attachments)});
+        // Null takes an annotation away.
+        let unguarded = if beat.guarded { None } else { Some("true") };
+        let annotations = json!({NETWORKS: write(&beat.attachments), UNGUARDED: unguarded});
         let lasts = beat.lasts.map(|lasts| lasts.as_secs() + u64::from(lasts.subsec_nanos() > 0));
         let spec = json!({"holderIdentity": self.node, "renewTime": beat.stamp, "leaseDurationSeconds": lasts});
-        let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}, "spec": spec}));
+        let patch = Patch::Merge(json!({"metadata": {"annotations": &annotations}, "spec": spec}));
         let name = format!("{PREFIX}{}", self.node);
         match self.cluster.patch(&kinds::LEASE, NAMESPACE, &name, &patch).await {
             Err(Error::NotFound(_)) => {}
             done => return done.map(drop),
         }
+        let mut made = annotations;
+        if let Some(annotations) = made.as_object_mut() {
+            annotations.retain(|_, value| !value.is_null());
+        }
         let mut lease = json!({
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
             "metadata": {
-                "namespace": NAMESPACE, "name": name, "labels": {COMPONENT: ANNOUNCER}, "annotations": annotations,
+                "namespace": NAMESPACE, "name": name, "labels": {COMPONENT: ANNOUNCER}, "annotations": made,
             },
             "spec": spec,
         });

@@ -50,7 +50,14 @@ impl Figures {
         let taken = count(|here| matches!(here, Here::Taken(_)));
         let (takeovers, others) = (self.takeovers.get(), self.others.get());
         let sighted = u64::from(owners.sighted);
+        let guarded = u64::from(owners.unguarded.is_none());
         vec![
+            sample(
+                "announcer_guarded",
+                "Whether the rules that guard addresses are in force in the kernel: without them none is announced",
+                Kind::Gauge,
+                guarded,
+            ),
             sample("announcer_addresses", "Addresses this Node answers for", Kind::Gauge, held),
             sample("announcer_addresses_taken", "Addresses that a stranger on the LAN has", Kind::Gauge, taken),
             beats("written", self.beats.get()),

@@ -80,6 +80,8 @@ pub(super) struct Lan {
     pub(super) attachments: watch::Receiver<Vec<Attachment>>,
     /// How it is with what is held.
     pub(super) here: watch::Receiver<BTreeMap<IpAddr, Here>>,
+    /// Why the rules that guard addresses are not in force; `None`: they are. Without them no address is held.
+    pub(super) unguarded: watch::Receiver<Option<String>>,
     /// Others who say that they have what we announce.
     pub(super) rivals: mpsc::Receiver<Rival>,
 }
@@ -88,6 +90,7 @@ pub(super) struct Lan {
 struct Says {
     attachments: watch::Sender<Vec<Attachment>>,
     here: watch::Sender<BTreeMap<IpAddr, Here>>,
+    unguarded: watch::Sender<Option<String>>,
     rivals: mpsc::Sender<Rival>,
 }
 
@@ -99,11 +102,20 @@ impl Lan {
         let desk = Arc::new(Desk::default());
         let (attachments, attached) = watch::channel(Vec::new());
         let (here, heres) = watch::channel(BTreeMap::new());
+        let (unguarded, trouble) = watch::channel(None);
         let (rivals, heard) = mpsc::channel(REPORTS);
-        let says = Says { attachments, here, rivals };
+        let says = Says { attachments, here, unguarded, rivals };
         let thread = thread::Thread::open(desk.clone(), waker.clone(), says)?;
         let thread = std::thread::Builder::new().name("announcer".into()).spawn(|| thread.run()).map_err(failed)?;
-        Ok(Lan { desk, waker, thread: Some(thread), attachments: attached, here: heres, rivals: heard })
+        Ok(Lan {
+            desk,
+            waker,
+            thread: Some(thread),
+            attachments: attached,
+            here: heres,
+            unguarded: trouble,
+            rivals: heard,
+        })
     }
 
     /// Has it hold these and no others.

@@ -73,7 +73,7 @@ impl Pulse {
         if heard.beat == beat {
             return false;
         }
-        let moved = heard.beat.attachments != beat.attachments;
+        let moved = heard.beat.attachments != beat.attachments || heard.beat.guarded != beat.guarded;
         *heard = Heard { beat, at: now };
         moved || before != self.presence(node)
     }
@@ -125,6 +125,11 @@ impl Pulse {
     /// The links a Node says it has.
     pub(super) fn attachments(&self, node: &str) -> &[Attachment] {
         self.heard.get(node).map_or(&[], |heard| &heard.beat.attachments)
+    }
+
+    /// True unless a Node says that its addresses cannot be guarded.
+    pub(super) fn is_guarded(&self, node: &str) -> bool {
+        self.heard.get(node).is_none_or(|heard| heard.beat.guarded)
     }
 
     /// When a proof is wanted: the time of the first of those that still live is over then.

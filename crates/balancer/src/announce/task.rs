@@ -103,6 +103,8 @@ struct Work {
     owners: BTreeMap<IpAddr, Ownership>,
     /// Addresses somebody else announces, too, and when that was told last.
     contested: BTreeMap<IpAddr, Instant>,
+    /// When a line about such addresses was logged last, and how many have had none since.
+    contest_logged: Option<(Instant, usize)>,
     /// What we hold.
     posts: BTreeMap<IpAddr, Post>,
     sighted: bool,
@@ -117,6 +119,7 @@ enum Woken {
     Written(Result<(), ApiError>),
     Links,
     Here,
+    Guard,
     Rival(Rival),
     Time,
 }
@@ -149,6 +152,7 @@ impl Work {
             decided: false,
             owners: BTreeMap::new(),
             contested: BTreeMap::new(),
+            contest_logged: None,
             posts: BTreeMap::new(),
             sighted: false,
             roused: false,
@@ -172,6 +176,12 @@ impl Work {
                 Woken::Here => {
                     self.publish();
                     false
+                }
+                // Others are told at once, so that one of them has the addresses.
+                Woken::Guard => {
+                    self.tell_guard();
+                    self.next = Instant::now();
+                    true
                 }
                 Woken::Rival(rival) => self.meet(rival),
                 Woken::Time => false,
@@ -216,6 +226,10 @@ impl Work {
             },
             here = self.lan.here.changed() => match here {
                 Ok(()) => Woken::Here,
+                Err(_) => pending().await,
+            },
+            guard = self.lan.unguarded.changed() => match guard {
+                Ok(()) => Woken::Guard,
                 Err(_) => pending().await,
             },
             () = sleep_until(date.into()) => Woken::Time,

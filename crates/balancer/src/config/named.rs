@@ -1,11 +1,13 @@
 //! What a Service asks for, with whatever it names found: certificates in Secrets and files, buckets and groups in the configuration.
 
+use std::collections::BTreeMap;
+
 use fairlead_api::view::Service;
 use jiff::Timestamp;
 
 use super::{Bucket, Config};
-use crate::spec::{self, Options, Refusal, Spec, names};
-use crate::tls::{Certificates, Secrets, Wanted};
+use crate::spec::{self, Options, PortId, Refusal, Spec, names};
+use crate::tls::{Certificates, Mistake, Secrets, Wanted};
 
 /// Where what Services name is looked for.
 #[derive(Clone, Copy)]
@@ -14,6 +16,15 @@ pub struct Around<'a> {
     pub secrets: &'a dyn Secrets,
     /// What time it is.
     pub now: Timestamp,
+}
+
+/// A Service as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reading {
+    /// What is asked for. Listeners that lack something they need are in its list of ports that are not served.
+    pub spec: Spec,
+    /// Why those ports are not served.
+    pub unserved: Vec<Refusal>,
 }
 
 impl Config {
@@ -27,12 +38,21 @@ impl Config {
         Certificates::new(self.certificates.clone())
     }
 
-    /// What a Service asks for, or everything that is wrong with it.
-    pub fn read(&self, service: &Service, options: &Options, around: Around<'_>) -> Result<Spec, Vec<Refusal>> {
-        let spec = spec::read(service, options)?;
-        let missing = self.missing_certificates(&spec, around).into_iter().chain(self.missing_bucket(&spec));
-        let missing: Vec<Refusal> = missing.collect();
-        if missing.is_empty() { Ok(spec) } else { Err(missing) }
+    /// Reads what a Service asks for, or everything that is wrong with it. A listener whose certificate is missing is not served,
+    /// and does not keep its siblings from being served.
+    pub fn read(&self, service: &Service, options: &Options, around: Around<'_>) -> Result<Reading, Vec<Refusal>> {
+        let mut spec = spec::read(service, options)?;
+        let unserved = self.missing_certificates(&spec, around);
+        if let Some(bucket) = self.missing_bucket(&spec) {
+            return Err(unserved.into_iter().chain([bucket]).collect());
+        }
+        spec.unserved = unserved.iter().flat_map(|refusal| refusal.ports.iter().copied()).collect();
+        spec.unserved.sort();
+        spec.unserved.dedup();
+        if !unserved.is_empty() && spec.served().next().is_none() {
+            return Err(unserved);
+        }
+        Ok(Reading { spec, unserved })
     }
 
     /// Where the access log of a load balancer goes.
@@ -42,16 +62,26 @@ impl Config {
 
     /// Certificates without which a listener cannot be served. One that is old is shown all the same.
     fn missing_certificates(&self, spec: &Spec, around: Around<'_>) -> Vec<Refusal> {
-        let mut names: Vec<&str> =
-            spec.listeners.iter().filter_map(|one| Some(&*one.tls.as_ref()?.certificate)).collect();
-        names.dedup();
+        let mut wanting: BTreeMap<&str, Vec<PortId>> = BTreeMap::new();
+        for listener in &spec.listeners {
+            if let Some(tls) = &listener.tls {
+                wanting.entry(&tls.certificate).or_default().push(listener.id());
+            }
+        }
         let certificates = self.certificates();
-        let missing = names.into_iter().flat_map(|name| {
+        let mut missing = Vec::new();
+        for (name, ports) in wanting {
             let wanted = Wanted { namespace: &spec.service.namespace, names: name, before: &[] };
             let found = certificates.find(wanted, around.secrets, around.now);
-            if found.certificates.is_empty() { found.mistakes } else { Vec::new() }
-        });
-        missing.map(|mistake| Refusal::new(names::SSL_CERT, &mistake.name, mistake.why.to_string())).collect()
+            if found.certificates.is_empty() {
+                let refusal = |mistake: Mistake| Refusal {
+                    ports: ports.clone(),
+                    ..Refusal::new(names::SSL_CERT, &mistake.name, mistake.why.to_string())
+                };
+                missing.extend(found.mistakes.into_iter().map(refusal));
+            }
+        }
+        missing
     }
 
     fn missing_bucket(&self, spec: &Spec) -> Option<Refusal> {

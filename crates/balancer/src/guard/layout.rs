@@ -7,6 +7,8 @@
 //!           to an address of ours: at a listener: sources4, sources6; ping: fine; anything else: refused
 //!           to a guarded node port: dropped if the sender may not
 //!       sources4, sources6: to a guarded listener: dropped if the sender may not
+//! inet  output, before addresses are translated: the machine's own first packets
+//!       local4, local6: to an address of ours, and at no listener: refused but for ping
 //! arp   input: questions for an address of ours are not for the kernel
 //! ```
 
@@ -102,8 +104,10 @@ pub(super) fn chains(family: Family) -> Vec<(Chain, Vec<Rule>)> {
     for side in [Side::V4, Side::V6] {
         chains.push((Chain::regular(side.name("sources")), side.sources()));
         chains.push((Chain::regular(side.name("new")), side.new_packets()));
+        chains.push((Chain::regular(side.name("local")), side.local_packets()));
     }
     chains.push((Chain::filter("prerouting", Hook::Prerouting, PRIORITY), prerouting()));
+    chains.push((Chain::filter("output", Hook::Output, PRIORITY), output()));
     chains
 }
 
@@ -119,6 +123,27 @@ fn prerouting() -> Vec<Rule> {
     for side in [Side::V4, Side::V6] {
         let exprs = is_family(side).into_iter().chain(state(ct_state::NEW));
         rules.push(rule("prerouting", "", exprs.chain([Expr::Verdict(Verdict::Goto(side.name("new")))])));
+    }
+    rules
+}
+
+/// A node proxy translates what the machine itself sends in this hook, so that a port which is not served would be open to it.
+/// Packets of known connections leave by the first rule.
+fn output() -> Vec<Rule> {
+    let mask = ct_state::NEW.to_ne_bytes().to_vec();
+    let known = [
+        Expr::Ct { key: CtKey::State, direction: None, dreg: Reg(0) },
+        Expr::Bitwise { sreg: Reg(0), dreg: Reg(0), mask, xor: vec![0; 4] },
+        Expr::equal(Reg(0), [0; 4]),
+        Expr::Verdict(Verdict::Accept),
+    ];
+    let mut rules = vec![rule("output", "", known)];
+    for side in [Side::V4, Side::V6] {
+        rules.push(rule(
+            "output",
+            "",
+            is_family(side).into_iter().chain([Expr::Verdict(Verdict::Goto(side.name("local")))]),
+        ));
     }
     rules
 }
@@ -193,22 +218,28 @@ impl Side {
 
     fn new_packets(self) -> Vec<Rule> {
         let chain = self.name("new");
-        let [addresses, listeners] = [sets::ADDRESSES, sets::LISTENERS].map(|set| set[self.index()]);
-        let known = self
-            .frontend()
-            .into_iter()
-            .chain([Expr::is_in(listeners, self.to()), Expr::Verdict(Verdict::Goto(self.name("sources")))]);
-        let ours = [self.destination(), Expr::is_in(addresses, self.to())];
-        let ping = ours.clone().into_iter().chain(self.ping()).chain([Expr::Verdict(Verdict::Accept)]);
-        let other = ours.into_iter().chain([Expr::Verdict(Verdict::Goto("refuse".into()))]);
-        let mut rules = vec![
-            self.rule(&chain, "what is served", known),
-            self.rule(&chain, "", ping),
-            self.rule(&chain, "this machine's own servers are not there", other),
-        ];
+        let mut rules = self.to_addresses(&chain, Verdict::Goto(self.name("sources")));
         rules.extend(self.exempt(&chain));
         rules.push(self.node_ports(&chain));
         rules
+    }
+
+    fn local_packets(self) -> Vec<Rule> {
+        self.to_addresses(&self.name("local"), Verdict::Accept)
+    }
+
+    /// Returns the rules for packets to addresses of load balancers: `served` is the verdict on those to a listener.
+    fn to_addresses(self, chain: &str, served: Verdict) -> Vec<Rule> {
+        let [addresses, listeners] = [sets::ADDRESSES, sets::LISTENERS].map(|set| set[self.index()]);
+        let known = self.frontend().into_iter().chain([Expr::is_in(listeners, self.to()), Expr::Verdict(served)]);
+        let ours = [self.destination(), Expr::is_in(addresses, self.to())];
+        let ping = ours.clone().into_iter().chain(self.ping()).chain([Expr::Verdict(Verdict::Accept)]);
+        let other = ours.into_iter().chain([Expr::Verdict(Verdict::Goto("refuse".into()))]);
+        vec![
+            self.rule(chain, "what is served", known),
+            self.rule(chain, "", ping),
+            self.rule(chain, "this machine's own servers are not there", other),
+        ]
     }
 
     fn ping(self) -> Vec<Expr> {

@@ -19,8 +19,19 @@ pub struct Program {
     sets: BTreeMap<&'static str, Elements>,
 }
 
-/// By the bytes of the key, both ends of it.
-pub(super) type Elements = BTreeMap<(Vec<u8>, Option<Vec<u8>>, bool), Element>;
+/// The elements of a set in the order in which the kernel is sent them.
+pub(super) type Elements = BTreeMap<ElementKey, Element>;
+
+/// The key of an element, its last key in a set of concatenations, and true unless it ends a range.
+///
+/// The end of a range sorts before the range that begins there: the kernel refuses an end behind a beginning at one key as an
+/// overlap (net/netfilter/nft_set_rbtree.c, `__nft_rbtree_insert`), and `nft` sends them in this order too.
+pub(super) type ElementKey = (Vec<u8>, Option<Vec<u8>>, bool);
+
+/// Returns the key of an element in [`Elements`].
+pub(super) fn key_of(element: &Element) -> ElementKey {
+    (element.key.clone(), element.key_end.clone(), !element.interval_end)
+}
 
 impl Program {
     /// What a guard is in sets.
@@ -83,7 +94,7 @@ impl Program {
     fn extend(&mut self, set: [&'static str; 2], like: IpAddr, elements: impl IntoIterator<Item = Element>) {
         let set = self.sets.entry(set[usize::from(like.is_ipv6())]).or_default();
         for element in elements {
-            set.insert((element.key.clone(), element.key_end.clone(), element.interval_end), element);
+            set.insert(key_of(&element), element);
         }
     }
 

@@ -7,7 +7,7 @@ use fairlead_kernel::Error;
 use fairlead_kernel::nft::{self, Batch, Connection, Event, Monitor};
 
 use super::layout::{NAME, SETS, chains, tables};
-use super::program::{Elements, Program};
+use super::program::{ElementKey, Elements, Program, key_of};
 
 /// The tables of this thread's network namespace.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl Table {
     }
 
     /// Whether the kernel has exactly this.
-    fn is_there(&mut self, program: &Program) -> Result<bool, Error> {
+    pub(super) fn is_there(&mut self, program: &Program) -> Result<bool, Error> {
         for table in tables() {
             let wanted = chains(table.family);
             let there = self.connection.chains(&table)?;
@@ -77,8 +77,7 @@ impl Table {
             }
             for set in SETS.iter().filter(|set| set.family == table.family) {
                 let found = self.connection.elements(&table, set.name)?;
-                let keys = found.into_iter().map(|one| (one.key, one.key_end, one.interval_end));
-                if !same_keys(keys.collect(), program.elements(set.name), set.interval) {
+                if !same_keys(found.iter().map(key_of).collect(), program.elements(set.name), set.interval) {
                     return Ok(false);
                 }
             }
@@ -124,9 +123,9 @@ fn change(held: &Program, program: &Program) -> Batch {
 }
 
 /// A set of ranges may come back with an end before the first of them.
-fn same_keys(mut found: Vec<(Vec<u8>, Option<Vec<u8>>, bool)>, wanted: &Elements, interval: bool) -> bool {
+fn same_keys(mut found: Vec<ElementKey>, wanted: &Elements, interval: bool) -> bool {
     if interval {
-        found.retain(|(key, _, end)| !(*end && key.iter().all(|byte| *byte == 0)));
+        found.retain(|(key, _, begins)| *begins || key.iter().any(|byte| *byte != 0));
     }
     found.len() == wanted.len() && found.iter().all(|key| wanted.contains_key(key))
 }

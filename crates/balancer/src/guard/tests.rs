@@ -169,6 +169,15 @@ fn packets_get_where_the_guard_lets_them() {
         assert_eq!(connect("192.0.2.1", "192.0.2.100:443"), Got::Served);
         assert_eq!(connect("192.0.2.100", "192.0.2.100:80"), Got::Served);
         assert!(client.run(|| ping("192.0.2.100") && ping("fd00::64")).unwrap());
+        assert!(ping("192.0.2.100") && ping("fd00::64"));
+        // A node proxy that knows of a port which is not served translates what the machine sends there in vain.
+        run("nft", "add table inet proxy");
+        run("nft", "add chain inet proxy output { type nat hook output priority -100 ; }");
+        run("nft", "add rule inet proxy output ip daddr 192.0.2.100 tcp dport 8443 dnat ip to 192.0.2.1:22");
+        run("nft", "add rule inet proxy output ip6 daddr fd00::64 tcp dport 8443 dnat ip6 to [fd00::1]:22");
+        assert_eq!(connect("192.0.2.1", "192.0.2.100:8443"), Got::Refused);
+        assert_eq!(connect("fd00::1", "[fd00::64]:8443"), Got::Refused);
+        run("nft", "delete table inet proxy");
 
         // What was open is closed, and the other way round, without a rule being made.
         let mut other = guard();
@@ -259,6 +268,39 @@ fn what_others_take_away_is_made_again() {
         let removed = cleanup().unwrap();
         assert_eq!(removed, ["table inet fairlead-lb of nftables", "table arp fairlead-lb of nftables"]);
         assert_eq!((whole().as_str(), cleanup().unwrap().len()), ("", 0));
+    });
+}
+
+#[test]
+fn ranges_of_pods_that_touch_are_taken_by_the_kernel_in_every_order_in_which_nodes_join() {
+    let v4 = ["10.244.0.0/23", "10.244.2.0/24", "10.244.3.0/25", "10.244.4.0/24", "255.255.255.0/24", "0.0.0.0/24"];
+    let v6 = ["fd00:10::/63", "fd00:10:0:2::/64", "fd00:10:0:3::/65", "fd00:10:0:4::/64", "ffff:ffff::/32", "::/64"];
+    in_lab("ranges_of_pods_that_touch_are_taken_by_the_kernel_in_every_order_in_which_nodes_join", |_| {
+        let guard_of = |ranges: &[&str]| {
+            let mut guard = guard();
+            guard.pods = ranges.iter().map(|range| range.parse().unwrap()).collect();
+            guard
+        };
+        for ranges in [v4, v6] {
+            for order in 0..ranges.len() {
+                let mut joined = ranges.to_vec();
+                joined.rotate_left(order);
+                let mut table = Table::open().unwrap();
+                // Nodes join one by one, then leave.
+                for count in (1..=joined.len()).chain((0..joined.len()).rev()) {
+                    let program = Program::new(&guard_of(&joined[..count]));
+                    table.apply(&program).unwrap_or_else(|error| panic!("{:?}: {error}", &joined[..count]));
+                    let listed =
+                        run("nft", "list set inet fairlead-lb pods4") + &run("nft", "list set inet fairlead-lb pods6");
+                    let missing = joined[..count].iter().find(|range| !listed.contains(**range));
+                    assert_eq!(missing, None, "{listed}");
+                    assert!(table.is_there(&program).unwrap(), "{:?}\n{listed}", &joined[..count]);
+                }
+                table.apply(&Program::new(&guard_of(&joined))).unwrap();
+                // The whole at once, by a process that knows nothing of the one before.
+                Table::open().unwrap().apply(&Program::new(&guard_of(&joined))).unwrap();
+            }
+        }
     });
 }
 

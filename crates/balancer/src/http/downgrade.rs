@@ -33,7 +33,7 @@ pub(crate) fn to_h1(
     out.extend_from_slice(path.as_bytes());
     out.extend_from_slice(b" HTTP/1.1\r\n");
     line(out, "Host", host.as_bytes());
-    write_fields(&parts.headers, out);
+    write_fields(&parts.headers, asking.trusted, out);
     match body {
         Framing::Length(length) => line(out, "Content-Length", length.to_string().as_bytes()),
         Framing::Chunked => line(out, "Transfer-Encoding", b"chunked"),
@@ -67,7 +67,7 @@ pub(crate) fn to_h2(parts: &request::Parts, ended: bool, asking: &Asking<'_>) ->
 
 fn fields_between_h2(parts: &request::Parts, asking: &Asking<'_>) -> Result<HeaderMap, Refusal> {
     let mut headers = HeaderMap::with_capacity(parts.headers.len() + 4);
-    for (name, value) in parts.headers.iter().filter(|(name, _)| passes(name)) {
+    for (name, value) in parts.headers.iter().filter(|(name, _)| passes(name, asking.trusted)) {
         headers.append(name.clone(), value.clone());
     }
     tell(&mut headers, asking, said(parts, asking).as_ref())?;
@@ -141,7 +141,7 @@ fn fields_to_h2(Answer { head, fields, survey, .. }: &Answer<'_>) -> Result<Head
 pub(crate) fn answer_to_h1(parts: &response::Parts, ended: bool, request: &Request, out: &mut Vec<u8>) -> Framing {
     let status = parts.status;
     line_of_status(status, out);
-    write_fields(&parts.headers, out);
+    write_fields(&parts.headers, true, out);
     let silent = request.method == Method::Head || matches!(status.as_u16(), 100..200 | 204 | 304);
     let length = parts.headers.get(header::CONTENT_LENGTH).and_then(|value| name::length(value.as_bytes()));
     if let Some(length) = length {
@@ -175,7 +175,7 @@ pub(crate) fn answer_between_h2(parts: response::Parts) -> Answer2<()> {
 
 /// Trailers as lines; those that would change the message's frame are left out.
 pub(crate) fn trailer_lines(trailers: &HeaderMap, out: &mut Vec<u8>) {
-    for (name, value) in trailers.iter().filter(|(name, _)| passes(name) && *name != header::CONTENT_LENGTH) {
+    for (name, value) in trailers.iter().filter(|(name, _)| passes(name, false) && *name != header::CONTENT_LENGTH) {
         line(out, name.as_str(), value.as_bytes());
     }
 }
@@ -188,7 +188,7 @@ pub(crate) fn trailers(lines: &[u8]) -> Option<HeaderMap> {
     for field in fields {
         let (name, value) = (HeaderName::from_bytes(field.name.as_bytes()), HeaderValue::from_bytes(field.value));
         if let (Ok(name), Ok(value)) = (name, value)
-            && passes(&name)
+            && passes(&name, false)
         {
             headers.append(name, value);
         }
@@ -214,9 +214,9 @@ fn line_of_status(status: StatusCode, out: &mut Vec<u8>) {
 }
 
 /// The fields that are passed on; pieces of `cookie` become one again (RFC 9113, 8.2.3).
-fn write_fields(headers: &HeaderMap, out: &mut Vec<u8>) {
+fn write_fields(headers: &HeaderMap, trusted: bool, out: &mut Vec<u8>) {
     for (name, value) in headers {
-        if passes(name) && *name != header::CONTENT_LENGTH && *name != header::COOKIE {
+        if passes(name, trusted) && *name != header::CONTENT_LENGTH && *name != header::COOKIE {
             line(out, name.as_str(), value.as_bytes());
         }
     }
@@ -232,9 +232,13 @@ fn write_fields(headers: &HeaderMap, out: &mut Vec<u8>) {
     }
 }
 
-fn passes(name: &HeaderName) -> bool {
-    let name = Name::of(name.as_str().as_bytes());
-    matches!(name, Name::Other | Name::UserAgent | Name::ContentLength | Name::Expect)
+/// True if a field is passed on. `trusted`: the sender is believed in what it says of clients, or is a backend.
+fn passes(name: &HeaderName, trusted: bool) -> bool {
+    match Name::of(name.as_str().as_bytes()) {
+        Name::Other | Name::UserAgent | Name::ContentLength | Name::Expect => true,
+        Name::Vouched => trusted,
+        _ => false,
+    }
 }
 
 fn wants_trailers(headers: &HeaderMap) -> bool {

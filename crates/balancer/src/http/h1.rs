@@ -199,7 +199,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
             if seen == 0 || head::may_be_whole(self.inlet.bytes(), seen) || self.inlet.bytes().len() >= head::LONGEST {
                 let forwarded = &self.connection.forwarded;
                 let longest_body = self.connection.context.thread().options().body;
-                let asking = Asking { forwarded, trusted, longest_body };
+                let asking = Asking { forwarded, trusted, connect: serving.spec.connect, longest_body };
                 let read = request::read(self.inlet.bytes(), &asking, note.as_deref_mut(), head)?;
                 if let Some(request) = read {
                     self.inlet.consume(request.length, &self.shared.buffers);

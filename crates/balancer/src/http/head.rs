@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 
 use httparse::Header;
 
+use super::forwarded::line;
 use super::name::{self, Name};
 use super::refusal::Refusal;
 
@@ -42,6 +43,8 @@ pub(crate) struct Survey {
     kinds: [Name; FIELDS],
     /// `Content-Length`.
     pub(crate) length: Option<u64>,
+    /// True if `Content-Length` is written as a number is: `07` is not.
+    plain_length: bool,
     /// `Transfer-Encoding: chunked`.
     pub(crate) chunked: bool,
     /// `Connection: close`.
@@ -60,6 +63,7 @@ impl Survey {
         let mut survey = Survey {
             kinds: [Name::Other; FIELDS],
             length: None,
+            plain_length: true,
             chunked: false,
             close: false,
             keep_alive: false,
@@ -92,6 +96,7 @@ impl Survey {
                 if before.is_some() {
                     return Err(Refusal::LENGTH);
                 }
+                self.plain_length = value.len() == 1 || !value.starts_with(b"0");
             }
             Name::TransferEncoding => {
                 if self.chunked || !value.eq_ignore_ascii_case(b"chunked") {
@@ -135,6 +140,22 @@ impl Survey {
             && (0..fields.len())
                 .filter(|other| self.kinds[*other] == Name::Connection)
                 .any(|other| name::words(fields[other].value).any(|word| word.eq_ignore_ascii_case(name)))
+    }
+
+    /// Writes the fields that frame a message and are not copied: whatever spaces and letters they came with, the next one to read
+    /// them has one way to do so. `chunked`: the body is sent in chunks.
+    pub(crate) fn frame(&self, chunked: bool, length: bool, out: &mut Vec<u8>) {
+        if chunked && self.chunked {
+            out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
+        }
+        if let Some(value) = self.length.filter(|_| length && !self.plain_length) {
+            line(out, "Content-Length", value.to_string().as_bytes());
+        }
+    }
+
+    /// True if `Content-Length` may be copied as it stands.
+    pub(crate) fn has_plain_length(&self) -> bool {
+        self.plain_length
     }
 
     /// Writes the fields that are to be passed on, in runs as they stand.

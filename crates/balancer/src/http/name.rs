@@ -15,6 +15,9 @@ pub(crate) enum Name {
     XForwardedFor,
     XForwardedPort,
     XForwardedProto,
+    /// A field by which a front says who its client is or what it asked for, such as `X-Real-IP`: kept if the front is trusted, dropped
+    /// if anybody else sends it.
+    Vouched,
     /// For one connection only, or never to be passed on: `Keep-Alive`, `Proxy-Connection`, `HTTP2-Settings`, `Proxy` (which
     /// CGI turns into the variable of a proxy's address).
     Dropped,
@@ -41,7 +44,11 @@ impl Name {
             ),
             _ => Name::Other,
         };
-        if found == Name::Other && disguised(name) { Name::Dropped } else { found }
+        match found {
+            Name::Other if vouches(name) => Name::Vouched,
+            Name::Other if disguised(name) => Name::Dropped,
+            found => found,
+        }
     }
 
     fn exact(name: &[u8], among: &[(&str, Name)]) -> Name {
@@ -55,20 +62,55 @@ impl Name {
     }
 }
 
+/// What all fields of a family begin with that fronts tell of clients by: `X-Forwarded-Host`, `-Server`, `-Prefix`, `-Ssl` and others.
+const X_FORWARDED: &[u8] = b"x-forwarded";
+
+/// Other fields by which fronts tell the address of a client, and by which servers, frameworks and their access rules believe them.
+const VOUCHED: [&str; 10] = [
+    "x-real-ip",
+    "client-ip",
+    "x-client-ip",
+    "forwarded-for",
+    "true-client-ip",
+    "cf-connecting-ip",
+    "fastly-client-ip",
+    "x-cluster-client-ip",
+    "x-original-forwarded-for",
+    "x-envoy-external-address",
+];
+
+/// True if a field says who the client of a front is. Few fields begin with these letters, so most cost a look at one byte.
+fn vouches(name: &[u8]) -> bool {
+    match name.first() {
+        Some(b'x' | b'X' | b'c' | b'C' | b't' | b'T' | b'f' | b'F') => {}
+        _ => return false,
+    }
+    name.get(..X_FORWARDED.len()).is_some_and(|start| start.eq_ignore_ascii_case(X_FORWARDED))
+        || VOUCHED.iter().any(|one| name.eq_ignore_ascii_case(one.as_bytes()))
+}
+
 const TEN: [(&str, Name); 3] =
     [("connection", Name::Connection), ("user-agent", Name::UserAgent), ("keep-alive", Name::Dropped)];
 
-/// Names that servers may take for ours because to them `_` and `-` are one.
-const IMITATED: [&str; 5] =
-    ["x-forwarded-for", "x-forwarded-port", "x-forwarded-proto", "content-length", "transfer-encoding"];
+/// The longest name that is compared with others as it reads without underscores.
+const LONGEST_DISGUISE: usize = 32;
 
-/// Whether a name is one of ours but for underscores.
+/// True if a name is one that frames a message or says who sent it, but for underscores: servers that make variables of fields, as CGI
+/// does, take `_` and `-` for one.
 fn disguised(name: &[u8]) -> bool {
-    if name.len() < 14 || name.len() > 17 || !name.contains(&b'_') {
-        return false;
-    }
-    let plain = |byte: &u8| if *byte == b'_' { b'-' } else { byte.to_ascii_lowercase() };
-    IMITATED.iter().any(|one| one.len() == name.len() && one.bytes().eq(name.iter().map(plain)))
+    let mut plain = [0; LONGEST_DISGUISE];
+    let Some(plain) = plain.get_mut(..name.len()).filter(|_| name.contains(&b'_')) else { return false };
+    plain.copy_from_slice(name);
+    plain.iter_mut().filter(|byte| **byte == b'_').for_each(|byte| *byte = b'-');
+    matches!(
+        Name::of(plain),
+        Name::XForwardedFor
+            | Name::XForwardedPort
+            | Name::XForwardedProto
+            | Name::ContentLength
+            | Name::TransferEncoding
+            | Name::Vouched
+    )
 }
 
 /// The words of a list such as `Connection` has.

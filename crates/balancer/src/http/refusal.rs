@@ -25,6 +25,7 @@ impl Refusal {
     pub(crate) const UNWANTED_BODY: Refusal = Refusal::bad("this method has no body");
     pub(crate) const BODY_LENGTH: Refusal = Refusal::bad("the body is not as long as Content-Length says");
     pub(crate) const FIELD: Refusal = Refusal::bad("a field cannot be passed on");
+    pub(crate) const CONNECT: Refusal = Refusal { status: 405, why: "tunnels are not allowed here" };
     pub(crate) const SLOW: Refusal = Refusal { status: 408, why: "the request did not come in time" };
     pub(crate) const BODY: Refusal = Refusal { status: 413, why: "the body is larger than allowed" };
     pub(crate) const LONG_TARGET: Refusal = Refusal { status: 414, why: "the target is longer than allowed" };
@@ -52,9 +53,11 @@ impl Refusal {
     /// The whole answer in HTTP/1.1; without its body for HEAD. The connection ends with it or goes on.
     pub fn answer(&self, head_only: bool, goes_on: bool) -> Vec<u8> {
         let (body, phrase) = (self.body(), self.phrase());
+        // A 405 names what is allowed instead (RFC 9110, 15.5.6): here all that is no tunnel.
+        let allowed = if self.status == 405 { "Allow: DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT\r\n" } else { "" };
         let end = if goes_on { "" } else { "Connection: close\r\n" };
         let mut text = format!(
-            "HTTP/1.1 {} {phrase}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n{end}\r\n",
+            "HTTP/1.1 {} {phrase}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n{allowed}{end}\r\n",
             self.status,
             body.len()
         );

@@ -46,6 +46,8 @@ pub struct Asking<'a> {
     pub forwarded: &'a Forwarded,
     /// Whether what the client says in those fields is kept.
     pub trusted: bool,
+    /// True if clients may ask for tunnels with CONNECT.
+    pub connect: bool,
     /// How long a body may be.
     pub longest_body: Option<u64>,
 }
@@ -137,6 +139,11 @@ struct Head<'a> {
 impl Head<'_> {
     fn read(&self, asking: &Asking<'_>, note: Option<&mut Note>, out: &mut Vec<u8>) -> Result<Request, Refusal> {
         let survey = Survey::of(self.bytes, self.fields)?;
+        // A tunnel goes to wherever the backend leads it, past every rule here; a server that is no proxy refuses CONNECT
+        // (RFC 9110, 9.3.6), and one that is a proxy is asked for by name.
+        if self.method == "CONNECT" && !asking.connect {
+            return Err(Refusal::CONNECT);
+        }
         let target = Target::read(self.method, self.target)?;
         let named = self.host(&survey)?;
         let method = Method::of(self.method);
@@ -184,12 +191,15 @@ impl Head<'_> {
     ) {
         let absolute = matches!(target, Target::Absolute { .. });
         let keep = |name| match name {
-            Name::Other | Name::UserAgent | Name::ContentLength | Name::TransferEncoding => true,
+            Name::Other | Name::UserAgent => true,
+            Name::ContentLength => survey.has_plain_length(),
+            Name::Vouched => asking.trusted,
             Name::Host => !absolute,
             Name::Expect => !self.old,
             _ => false,
         };
         survey.copy(self.bytes, self.fields, keep, out);
+        survey.frame(true, true, out);
         let said = asking.trusted.then(|| self.said(survey));
         asking.forwarded.write(said.as_ref(), out);
         if self.all(survey, Name::Te).any(|value| name::words(value).any(|word| word.eq_ignore_ascii_case(b"trailers")))

@@ -89,13 +89,16 @@ pub fn read(bytes: &[u8], request: &Request, out: &mut Vec<u8>) -> Result<Option
         let Response { status, tunnel, .. } = *response;
         first_line(status, *reason, out);
         let dechunked = request.old && survey.chunked;
+        // Neither field may stand in these (RFC 9110, 8.6; RFC 9112, 6.1): who believes it waits for a body, or takes the next answer for one.
+        let bodiless = status < 200 || status == 204;
         let kept = |name| match name {
-            Name::TransferEncoding => !dechunked && !tunnel,
-            Name::ContentLength => !tunnel,
+            Name::TransferEncoding => false,
+            Name::ContentLength => !tunnel && !bodiless && survey.has_plain_length(),
             Name::Upgrade | Name::Connection | Name::Dropped | Name::Te => false,
             _ => true,
         };
         survey.copy(head, fields, kept, out);
+        survey.frame(!dechunked && !tunnel && !bodiless, !tunnel && !bodiless, out);
         if status == 101 {
             let protocol = fields.iter().find(|field| field.name.eq_ignore_ascii_case("upgrade"));
             line(out, "Upgrade", protocol.ok_or(Unreadable)?.value);

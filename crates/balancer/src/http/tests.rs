@@ -80,7 +80,7 @@ proptest! {
     fn a_request_that_passes_has_one_meaning(bytes in messages(), trusted: bool) {
         let client = "192.0.2.1:1024".parse().expect("an address");
         let forwarded = Forwarded::new(&Ends { client, local: client, peer: client }, false);
-        let asking = Asking { forwarded: &forwarded, trusted, longest_body: None };
+        let asking = Asking { forwarded: &forwarded, trusted, connect: true, longest_body: None };
         let mut out = Vec::new();
         if let Ok(Some(found)) = request::read(&bytes, &asking, None, &mut out) {
             let part = request::read(&bytes[..found.length - 1], &asking, None, &mut Vec::new());

@@ -67,6 +67,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Of what a store says no with, so much is read.
 const LONGEST_REASON: usize = 4096;
+/// Letters of it that are shown.
+const LONGEST_SHOWN: usize = 300;
 
 /// Where systems keep the authorities they trust.
 const AUTHORITIES: [&str; 3] =
@@ -148,7 +150,7 @@ where
             return Ok(());
         }
         let reason = Limited::new(body, LONGEST_REASON).collect().await.map(|body| body.to_bytes()).unwrap_or_default();
-        Err(Error::Refused(status.as_u16(), String::from_utf8_lossy(&reason).into_owned()))
+        Err(Error::Refused(status.as_u16(), printable(&reason)))
     };
     tokio::select! {
         result = answered => result,
@@ -157,7 +159,25 @@ where
     }
 }
 
+/// Returns the beginning of what a store says as one line without control characters: it goes into a log, where a store must not write lines
+/// of its own.
+fn printable(reason: &[u8]) -> String {
+    let text = String::from_utf8_lossy(reason);
+    text.chars().map(|char| if char.is_control() { ' ' } else { char }).take(LONGEST_SHOWN).collect()
+}
+
 fn system_authorities() -> io::Result<String> {
     let found = AUTHORITIES.iter().find_map(|path| std::fs::read_to_string(path).ok());
     found.ok_or_else(|| io::Error::other("this system has no authorities it trusts; name one for the bucket"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LONGEST_SHOWN, printable};
+
+    #[test]
+    fn what_a_store_says_is_one_line() {
+        assert_eq!(printable(b"no\r\n2026-01-01 ERROR all is lost\x1b[2J"), "no  2026-01-01 ERROR all is lost [2J");
+        assert_eq!(printable(&[b'x'; 4096]).len(), LONGEST_SHOWN);
+    }
 }

@@ -1,12 +1,14 @@
 //! Files on their way to an object store: kept on disk until they are there, the oldest given up when there are too many.
 
+use std::cell::Cell;
+use std::collections::VecDeque;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use fairlead_cluster::Backoff;
@@ -30,7 +32,22 @@ pub(super) struct Spool {
     pub lost: Arc<AtomicU64>,
     /// What may wait, in bytes.
     pub limit: u64,
+    /// What was given up since that was reported last.
+    pub given_up: Cell<Option<GivenUp>>,
 }
+
+/// Files that were given up and not reported yet.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct GivenUp {
+    files: usize,
+    lines: u64,
+    reported: Instant,
+}
+
+/// While files are carried away, those that do not fit are given up so often.
+const TRIM: Duration = Duration::from_secs(10);
+/// Files that were given up are reported so often at most.
+const REPORT: Duration = Duration::from_secs(60);
 
 /// A day has hundreds of files of a load balancer; directories deeper than names of ours are somebody else's.
 const DEEPEST: usize = 24;
@@ -59,7 +76,15 @@ impl Spool {
 
     /// Carries away what is finished now, oldest first.
     pub(super) async fn carry(&self) -> Result<(), super::s3::Error> {
-        for (path, _) in self.trim() {
+        let mut files = VecDeque::from(self.trim());
+        let mut trimmed = Instant::now();
+        while let Some((path, _)) = files.pop_front() {
+            // A store that takes a minute for each file must not let others pile up meanwhile.
+            if trimmed.elapsed() >= TRIM {
+                files = VecDeque::from(self.trim());
+                trimmed = Instant::now();
+                continue;
+            }
             let Some(key) = path.strip_prefix(&self.base).ok().and_then(Path::to_str) else { continue };
             let Ok(content) = fs::read(&path) else { continue };
             self.bucket.put(key, Bytes::from(content)).await?;
@@ -73,16 +98,36 @@ impl Spool {
         let mut files = finished(&self.base);
         let mut size: u64 = files.iter().map(|(_, size)| size).sum();
         let mut given_up = 0;
+        let mut lost = 0;
         while size > self.limit && given_up < files.len() {
             let (path, its) = &files[given_up];
             let lines = fs::read(path).map(|text| text.iter().filter(|byte| **byte == b'\n').count()).unwrap_or(0);
-            tracing::warn!(file = %path.display(), lines, "an access log is given up: too many wait for the object store");
-            self.lost.fetch_add(lines as u64, Ordering::Relaxed);
+            lost += lines as u64;
             remove(path, &self.base);
             size -= its;
             given_up += 1;
         }
+        self.lost.fetch_add(lost, Ordering::Relaxed);
+        self.report(given_up, lost);
         files.split_off(given_up)
+    }
+
+    /// Says how many files were given up, at most once a minute.
+    fn report(&self, files: usize, lines: u64) {
+        let (files, lines, last) = match self.given_up.get() {
+            Some(before) => (before.files + files, before.lines + lines, Some(before.reported)),
+            None => (files, lines, None),
+        };
+        if files == 0 {
+            return;
+        }
+        if last.is_some_and(|last| last.elapsed() < REPORT) {
+            let reported = last.unwrap_or_else(Instant::now);
+            return self.given_up.set(Some(GivenUp { files, lines, reported }));
+        }
+        let (bucket, limit) = (&self.bucket.name, self.limit);
+        tracing::warn!(%bucket, files, lines, limit, "access logs are given up: too many wait for the object store");
+        self.given_up.set(Some(GivenUp { files: 0, lines: 0, reported: Instant::now() }));
     }
 }
 

@@ -1,6 +1,7 @@
 //! The thread that turns entries into files: ten times a second what waits is added to each log's file, and files whose interval
 //! is over, or that are large, get their name.
 
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -46,6 +47,8 @@ pub struct Logs {
 #[derive(Debug)]
 struct Shared {
     open: Mutex<Vec<Log>>,
+    /// Bytes that wait in all logs together.
+    waiting: Arc<AtomicU64>,
     lost: Arc<AtomicU64>,
     written: AtomicU64,
 }
@@ -69,7 +72,12 @@ impl Default for Settings {
 impl Logs {
     /// Starts the thread.
     pub fn start(settings: Settings) -> io::Result<Logs> {
-        let shared = Shared { open: Mutex::default(), lost: Arc::default(), written: AtomicU64::new(0) };
+        let shared = Shared {
+            open: Mutex::default(),
+            waiting: Arc::default(),
+            lost: Arc::default(),
+            written: AtomicU64::new(0),
+        };
         let (shared, stop, (done, ended)) = (Arc::new(shared), CancellationToken::new(), oneshot::channel());
         let (ours, until) = (shared.clone(), stop.clone());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -86,7 +94,7 @@ impl Logs {
         if let Some(log) = open.iter().find(|log| log.destination() == destination) {
             return log.clone();
         }
-        let log = Log::new(destination.clone(), self.shared.lost.clone());
+        let log = Log::new(destination.clone(), self.shared.waiting.clone(), self.shared.lost.clone());
         open.push(log.clone());
         log
     }
@@ -253,7 +261,14 @@ impl Writer {
             spool::recover(&base, |_| true);
         }
         let (finished, lost, limit) = (Notify::new(), self.shared.lost.clone(), self.settings.spool_limit);
-        let spool = Rc::new(Spool { base: base.clone(), bucket: bucket.clone(), finished, lost, limit });
+        let spool = Rc::new(Spool {
+            base: base.clone(),
+            bucket: bucket.clone(),
+            finished,
+            lost,
+            limit,
+            given_up: Cell::new(None),
+        });
         let carrier = AbortOnDrop(spawn_local(spool.clone().run()));
         self.spools.insert(base.clone(), (spool, carrier));
         base

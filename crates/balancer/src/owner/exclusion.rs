@@ -13,6 +13,8 @@ pub enum Exclusion {
     Silent,
     /// It said that it goes.
     Left,
+    /// Its kernel does not take the rules that guard addresses.
+    Unguarded,
     /// There is no such Node.
     NoNode,
     /// Its label says so.
@@ -39,6 +41,7 @@ impl fmt::Display for Exclusion {
             Exclusion::Unheard => f.write_str("no load balancer runs there"),
             Exclusion::Silent => f.write_str("its heartbeat stopped"),
             Exclusion::Left => f.write_str("its load balancer was stopped"),
+            Exclusion::Unguarded => f.write_str("its kernel does not take the rules that guard the addresses"),
             Exclusion::NoNode => f.write_str("there is no Node of this name"),
             Exclusion::Labelled => write!(f, "it has the label {EXCLUDED}"),
             Exclusion::ToBeDeleted => write!(f, "it has the taint {TO_BE_DELETED}"),

@@ -13,7 +13,7 @@ fn member(name: &str, node: Value) -> Member {
         whole.extend(node);
     }
     let node = Some(Arc::new(serde_json::from_value(whole).unwrap()));
-    Member { name: name.to_owned(), presence: Presence::Live, attachments, node }
+    Member { name: name.to_owned(), presence: Presence::Live, attachments, guarded: true, node }
 }
 
 fn plain(count: usize) -> Vec<Member> {
@@ -52,6 +52,7 @@ fn nodes_that_may_not_are_left_out_with_a_reason() {
     ] {
         check(&any, Member { presence, ..member("n", json!({})) }, why);
     }
+    check(&any, Member { guarded: false, ..member("n", json!({})) }, Exclusion::Unguarded);
     check(&any, Member { node: None, ..member("n", json!({})) }, Exclusion::NoNode);
     let labelled = json!({"metadata": {"labels": {EXCLUDED: "false"}}});
     check(&any, member("n", labelled), Exclusion::Labelled);

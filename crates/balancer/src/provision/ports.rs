@@ -3,24 +3,33 @@
 use fairlead_api::view::{Ingress, IngressPort, Service, ServicePort};
 
 use super::Kept;
-use crate::spec::Refusal;
+use crate::spec::{PortId, Refusal, names};
 
 /// What the status says of a port whose protocol is not served.
-const NOT_SERVED: &str = "fairlead.dev/ProtocolNotServed";
+const PROTOCOL: &str = "fairlead.dev/ProtocolNotServed";
+/// What the status says of a port that asks for TLS and has no certificate.
+const CERTIFICATE: &str = "fairlead.dev/CertificateMissing";
+/// What the status says of a port that is newer than what the annotations of the Service last said that made sense.
+const REFUSED: &str = "fairlead.dev/NotServed";
 
-/// All ports of a Service, if some of them are refused, with what is wrong with those.
-pub(super) fn errors(service: &Service, refused: &[Refusal]) -> Vec<IngressPort> {
-    let bad = |place: usize| refused.iter().any(|one| one.port == Some(place));
-    if refused.iter().all(|one| one.port.is_none()) {
-        return Vec::new();
-    }
-    let ports = service.spec.ports.iter().enumerate();
-    let port = |(place, port): (usize, &ServicePort)| IngressPort {
+/// Returns all ports of a Service, if some of them are not served, with what is wrong with those.
+pub(super) fn errors(service: &Service, refused: &[Refusal], served: &[PortId]) -> Vec<IngressPort> {
+    let error = |port: &ServicePort| {
+        let id = PortId::of(port).filter(|id| !served.contains(id))?;
+        let named = refused.iter().find(|one| one.ports.contains(&id));
+        Some(match named {
+            Some(refusal) if refusal.what == names::SSL_CERT => CERTIFICATE,
+            Some(_) => PROTOCOL,
+            None => REFUSED,
+        })
+    };
+    let port = |port: &ServicePort| IngressPort {
         port: port.port,
         protocol: port.protocol,
-        error: bad(place).then(|| NOT_SERVED.to_owned()),
+        error: error(port).map(str::to_owned),
     };
-    ports.map(port).collect()
+    let all: Vec<IngressPort> = service.spec.ports.iter().map(port).collect();
+    if refused.is_empty() || all.iter().all(|port| port.error.is_none()) { Vec::new() } else { all }
 }
 
 /// A Service that is refused stays where it is; the status says which ports are not served there.

@@ -14,8 +14,8 @@ use super::FINALIZER;
 use super::ports;
 use crate::config::{Around, Config};
 use crate::pools::{Ledger, Owner, Pool, Wish};
-use crate::spec::names::LAST_GOOD;
-use crate::spec::{self, Options, Path, Spec};
+use crate::spec::names::{LAST_GOOD, SSL_CERT};
+use crate::spec::{self, Options, Path, PortId, Spec};
 
 /// Which Services are ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -213,9 +213,11 @@ impl State {
         all.into_iter().cloned().collect()
     }
 
-    /// Services that were refused: what they name may be there by now.
-    pub fn waiting(&self) -> Vec<Arc<Key>> {
-        self.waiting.iter().cloned().collect()
+    /// Returns the Services that show certificates, which may be others now, and those that were refused.
+    pub fn look_at_certificates(&self) -> Vec<Arc<Key>> {
+        let shows = |known: &Known| known.service.metadata.annotations.contains_key(SSL_CERT);
+        let shown = self.services.iter().filter(|(key, known)| shows(known) && !self.waiting.contains(*key));
+        shown.map(|(key, _)| key.clone()).chain(self.waiting.iter().cloned()).collect()
     }
 
     /// What must be done about a Service; `None`: it is none of our business.
@@ -230,9 +232,9 @@ impl State {
     /// A task is done. Returns the Services that must be looked at because of it.
     pub fn wrote(&mut self, task: &Task) -> Vec<Arc<Key>> {
         let Some(known) = self.services.get_mut(&task.key) else { return Vec::new() };
-        // Who is refused has been told why.
+        // Who is refused has been told why, and is not told again.
         if !task.after.is_empty() {
-            known.told.clear();
+            known.told.retain(|note| note.severity == Severity::Warning);
         }
         if task.kept != Kept::Gone {
             return Vec::new();
@@ -246,19 +248,35 @@ impl State {
 
     fn ensure(&mut self, key: &Arc<Key>, service: Arc<Service>, around: Around<'_>) -> Task {
         let read = self.config.read(&service, &self.options, around);
-        let good = self.good(key, &service, read.is_ok());
-        let ports = read.as_ref().err().map(|refused| ports::errors(&service, refused));
-        let read = read.map_err(|all| all.iter().map(Note::refused).collect());
+        let refused = match &read {
+            Ok(reading) => reading.unserved.clone(),
+            Err(refused) => refused.clone(),
+        };
+        let good = self.good(key, &service, refused.is_empty());
+        let served = self.served(key, &service, read.as_ref().ok().map(|reading| &reading.spec), around);
+        let ports = ports::errors(&service, &refused, &served);
+        let all = PortId::all(&service);
+        let refusals: Vec<Note> = refused.iter().map(|one| Note::refused(one.explained(&served, &all))).collect();
+        let read = read.map(|reading| reading.spec).map_err(|_| refusals.clone());
         let (before, kept, after) = match read.and_then(|spec| self.addresses(key, &service, spec)) {
             Ok((spec, addresses)) => {
-                self.waiting.remove(key);
-                let ingress: Vec<Ingress> = addresses.iter().map(|ip| ingress(*ip, spec.path)).collect();
-                let there = service.status.load_balancer.ingress == ingress;
+                if refusals.is_empty() {
+                    self.waiting.remove(key);
+                } else {
+                    self.waiting.insert(key.clone());
+                }
+                let at = |ip: &IpAddr| Ingress { ports: ports.clone(), ..ingress(*ip, spec.path) };
+                let ingress: Vec<Ingress> = addresses.iter().map(at).collect();
+                let has = &service.status.load_balancer.ingress;
+                let there = *has == ingress;
                 let marked = service.metadata.finalizers.iter().any(|name| name == FINALIZER);
-                let news = |note: Note| if there { Vec::new() } else { vec![note] };
-                let before = news(Note::normal("EnsuringLoadBalancer", "Ensuring load balancer"));
-                let mut after = news(Note::normal("EnsuredLoadBalancer", self.ensured(&addresses)));
-                if !there {
+                // A port that is not served any more is no load balancer that was ensured.
+                let is_news = if refusals.is_empty() { !there } else { !same_places(has, &ingress) };
+                let mut before = refusals;
+                let mut after = Vec::new();
+                if is_news {
+                    before.push(Note::normal("EnsuringLoadBalancer", "Ensuring load balancer"));
+                    after.push(Note::normal("EnsuredLoadBalancer", self.ensured(&addresses)));
                     after.extend(spec.notes.iter().map(|note| Note::normal("LoadBalancerNote", note.to_string())));
                 }
                 (before, if there && marked { Kept::Same } else { Kept::At(ingress) }, after)
@@ -266,23 +284,48 @@ impl State {
             Err(refusals) => {
                 self.waiting.insert(key.clone());
                 self.hold(key, &service);
-                (refusals, ports::told(&service, ports.unwrap_or_default()), Vec::new())
+                (refusals, ports::told(&service, ports), Vec::new())
             }
         };
         let known = self.services.get_mut(key).expect("it is being decided");
         known.was_ours = true;
         let told = std::mem::replace(&mut known.told, before.clone());
-        let before = if told == before { Vec::new() } else { before };
+        let before = before.into_iter().filter(|note| !told.contains(note)).collect();
         Task { key: key.clone(), service, kept, good, before, after }
     }
 
     /// What is to be kept of the annotations of a Service, if that is not there: these if they make sense, else those that last did.
     fn good(&mut self, key: &Arc<Key>, service: &Service, makes_sense: bool) -> Option<Good> {
         let known = self.services.get_mut(key)?;
-        if makes_sense {
-            known.good = Some(spec::good(service));
+        let good = match makes_sense {
+            true => {
+                known.good = Some(spec::last_good(service));
+                Some(spec::good(service))
+            }
+            false => known.good.clone(),
+        };
+        good.filter(|good| good.as_ref() != service.metadata.annotations.get(LAST_GOOD))
+    }
+
+    /// Returns the ports that a Node serves which begins to serve now: those of what is asked for, and those that were served when
+    /// that last made sense, by the annotations of then.
+    fn served(&self, key: &Key, service: &Service, spec: Option<&Spec>, around: Around<'_>) -> Vec<PortId> {
+        let complete = spec.is_some_and(|spec| spec.unserved.is_empty());
+        let mut then = service.clone();
+        if let Some(Some(good)) = self.services.get(key).and_then(|known| known.good.as_ref()) {
+            then.metadata.annotations.insert(LAST_GOOD.to_owned(), good.clone());
         }
-        known.good.clone().filter(|good| good.as_ref() != service.metadata.annotations.get(LAST_GOOD))
+        let read = |service: &Service| self.config.read(service, &self.options, around).map(|reading| reading.spec);
+        let before = if complete { None } else { spec::recall(&then, read) };
+        match (spec.cloned(), before) {
+            (Some(mut spec), before) => {
+                before.iter().for_each(|before| spec.keep_served(before));
+                spec.served_ports()
+            }
+            (None, Some(before)) => before.served_ports(),
+            (None, None) if service.status.load_balancer.ingress.is_empty() => Vec::new(),
+            (None, None) => spec::without_tls(service),
+        }
     }
 
     /// Where a Service gets what it asks for, or why it does not.
@@ -380,6 +423,12 @@ impl State {
         }
         concerned
     }
+}
+
+/// True if two states of a Service differ in what they say of ports at most.
+fn same_places(one: &[Ingress], other: &[Ingress]) -> bool {
+    let place = |ingress: &Ingress| (ingress.ip.clone(), ingress.ip_mode.clone());
+    one.iter().map(place).eq(other.iter().map(place))
 }
 
 fn ingress(ip: IpAddr, path: Path) -> Ingress {

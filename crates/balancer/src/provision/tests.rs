@@ -301,7 +301,7 @@ fn idle(seconds: &str, kept: Option<&str>) -> Value {
 
 #[test]
 fn annotations_that_make_sense_are_kept_for_when_they_do_not() {
-    let good = |seconds: &str| format!("{{\"{IDLE}\":\"{seconds}\"}}");
+    let good = |seconds: &str| format!("{{\"fairlead.dev/ports\":\"80/TCP\",\"{IDLE}\":\"{seconds}\"}}");
     let mut world = World::new("192.0.2.0/28");
     let check = |world: &mut World, more: &Value, expected: Option<Option<&str>>| {
         let task = world.one("web", more).unwrap();
@@ -325,6 +325,49 @@ fn annotations_that_make_sense_are_kept_for_when_they_do_not() {
     plain["spec"] = json!({"type": "ClusterIP"});
     let task = world.one("web", &plain).unwrap();
     assert_eq!((task.kept, task.good), (Kept::Gone, Some(None)));
+}
+
+/// The message, and the error of each port, of what comes of a Service.
+fn refused(task: &Task) -> (String, Vec<(i32, Option<String>)>) {
+    let said: Vec<&str> = task.before.iter().map(|note| note.message.as_str()).collect();
+    let Kept::At(ingress) = &task.kept else { return (said.join("\n"), Vec::new()) };
+    (said.join("\n"), ingress[0].ports.iter().map(|one| (one.port, one.error.clone())).collect())
+}
+
+#[test]
+fn a_port_without_its_certificate_is_refused_and_its_siblings_are_served() {
+    let tls = |ports: &str| {
+        let mut more = given("192.0.2.1");
+        more["metadata"]["annotations"] = json!({
+            "service.beta.kubernetes.io/aws-load-balancer-ssl-cert": "web-tls",
+            "service.beta.kubernetes.io/aws-load-balancer-ssl-ports": ports,
+        });
+        more["spec"] = json!({"ports": [{"name": "a", "port": 80, "protocol": "TCP"}, {"name": "b", "port": 443, "protocol": "TCP"}]});
+        more
+    };
+    let missing = || Some("fairlead.dev/CertificateMissing".to_owned());
+    let mut world = World::new("192.0.2.0/28");
+    // A new one is given its address; the port says why it is not served.
+    let mut fresh = tls("443");
+    fresh["status"] = json!({});
+    let task = world.one("fresh", &fresh).unwrap();
+    let (said, ports) = refused(&task);
+    assert!(said.contains("port 443/TCP is not served: ") && said.contains("web-tls"), "{said}");
+    assert_eq!(ports, [(80, None), (443, missing())]);
+    assert_eq!((task.after.len(), task.good), (1, None), "{:?}", task.after);
+    // One that was served without TLS keeps its port, on both paths, and what it was is written down.
+    world.one("web", &given("192.0.2.2"));
+    let mut served = tls("443");
+    served["status"]["loadBalancer"]["ingress"][0]["ip"] = json!("192.0.2.2");
+    for ports in ["443", "*"] {
+        served["metadata"]["annotations"]["service.beta.kubernetes.io/aws-load-balancer-ssl-ports"] = json!(ports);
+        let task = world.one("web", &served).unwrap();
+        let (said, errors) = refused(&task);
+        assert!(said.contains("port 443/TCP is not served: "), "{ports}: {said}");
+        assert_eq!(said.contains("port 80/TCP is served as before: "), ports == "*", "{said}");
+        assert_eq!(errors, [(80, None), (443, missing())], "{ports}");
+        assert_eq!(task.good, Some(Some("{\"fairlead.dev/ports\":\"80/TCP\"}".to_owned())), "{ports}");
+    }
 }
 
 #[test]

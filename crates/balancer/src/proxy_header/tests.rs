@@ -104,7 +104,15 @@ fn binary_headers_are_read() {
     whole(&binary_of(0x21, 0x21, &v6), proxied("[2001:db8::1]:1", "[fd00::2]:2"));
     whole(&binary_of(0x20, 0x00, &[]), Header::Own);
     whole(&binary_of(0x20, 0x11, &v4), Header::Own);
-    whole(&binary_of(0x21, 0x31, &[b'/'; 216]), Header::Own);
+    whole(&binary_of(0x20, 0x31, &[b'/'; 216]), Header::Own);
+    whole(&binary_of(0x21, 0x00, &[]), Header::Own);
+    // Datagrams and UNIX sockets are no connections of a listener of TCP.
+    check(&binary_of(0x21, 0x12, &v4), Err(Malformed));
+    check(&binary_of(0x21, 0x22, &v6), Err(Malformed));
+    check(&binary_of(0x21, 0x31, &[b'/'; 216]), Err(Malformed));
+    check(&binary_of(0x21, 0x32, &[b'/'; 216]), Err(Malformed));
+    check(&binary_of(0x21, 0x10, &v4), Err(Malformed));
+    check(&binary_of(0x21, 0x01, &v4), Err(Malformed));
     check(&binary_of(0x21, 0x11, &v4[..11]), Err(Malformed));
     check(&binary_of(0x21, 0x21, &v6[..35]), Err(Malformed));
     check(&binary_of(0x22, 0x11, &v4), Err(Malformed));
@@ -112,6 +120,71 @@ fn binary_headers_are_read() {
     check(&binary_of(0x21, 0x77, &v4), Err(Malformed));
     check(&binary_of(0x21, 0x11, &[0; LONGEST - 15]), Err(Malformed));
     whole(&binary_of(0x20, 0x11, &[0; LONGEST - 16]), Header::Own);
+}
+
+#[test]
+fn what_follows_the_addresses_must_be_whole() {
+    let v4 = [192, 0, 2, 1, 10, 0, 0, 1, 0x30, 0x39, 0, 80];
+    let v6 = [7; 36];
+    let check = |extensions: &[u8], is_header: bool| {
+        for (family, addresses) in [(0x11, &v4[..]), (0x21, &v6), (0x00, &[])] {
+            let bytes = binary_of(0x21, family, &[addresses, extensions].concat());
+            assert_eq!(parse(&bytes).is_ok(), is_header, "{family:02x} {extensions:02x?}");
+            // The front speaks for itself: its block is discarded.
+            assert_eq!(parse(&binary_of(0x20, family, extensions)), Ok(Some((Header::Own, 16 + extensions.len()))));
+        }
+    };
+    check(&[], true);
+    check(&[4, 0, 0], true);
+    check(&[4, 0, 1, 9, 0xee, 0, 2, 1, 1], true);
+    check(&[4], false);
+    check(&[4, 0], false);
+    check(&[4, 0, 1], false);
+    check(&[4, 0, 2, 9], false);
+    check(&[4, 0xff, 0xff, 9], false);
+    check(&[4, 0, 1, 9, 4, 0], false);
+    check(&[&[5, 0, 128][..], &[1; 128]].concat(), true);
+    check(&[&[5, 0, 129][..], &[1; 129]].concat(), false);
+    // TLS: five bytes, and values of its own.
+    check(&[0x20, 0, 5, 1, 0, 0, 0, 0], true);
+    check(&[0x20, 0, 4, 1, 0, 0, 0], false);
+    check(&[0x20, 0, 9, 1, 0, 0, 0, 0, 0x21, 0, 1, b'1'], true);
+    check(&[0x20, 0, 9, 1, 0, 0, 0, 0, 0x21, 0, 2, b'1'], false);
+    check(&[0x20, 0, 7, 1, 0, 0, 0, 0, 0x21, 0], false);
+    // A checksum has four bytes.
+    check(&[3, 0, 3, 0, 0, 0], false);
+    check(&[3, 0, 0], false);
+}
+
+#[test]
+fn a_checksum_must_be_right_where_there_is_one() {
+    let v4 = [192, 0, 2, 1, 10, 0, 0, 1, 0x30, 0x39, 0, 80];
+    let sealed = |before: &[u8], after: &[u8]| {
+        let mut bytes = binary_of(0x21, 0x11, &[&v4[..], before, &[3, 0, 4, 0, 0, 0, 0], after].concat());
+        let sum = crc32c::of(&[&bytes]).to_be_bytes();
+        let place = 28 + before.len() + 3;
+        bytes[place..place + 4].copy_from_slice(&sum);
+        (bytes, place)
+    };
+    for (before, after) in [(&[][..], &[][..]), (&[4, 0, 1, 9], &[]), (&[], &[1, 0, 2, b'h', b'2'])] {
+        let (bytes, _) = sealed(before, after);
+        assert_eq!(parse(&bytes), Ok(Some((proxied("192.0.2.1:12345", "10.0.0.1:80"), bytes.len()))));
+        // Whatever bit was changed on the way behind the signature and the lengths.
+        for place in 16..28 {
+            let mut changed = bytes.clone();
+            changed[place] ^= 1;
+            assert_eq!(parse(&changed), Err(Malformed), "{place}");
+        }
+    }
+    let (mut wrong, place) = sealed(&[], &[]);
+    wrong[place] ^= 0x80;
+    assert_eq!(parse(&wrong), Err(Malformed));
+    // A checksum of zeros is wrong, and there may be one only.
+    let zero = binary_of(0x21, 0x11, &[&v4[..], &[3, 0, 4, 0, 0, 0, 0]].concat());
+    assert_eq!(parse(&zero), Err(Malformed));
+    let (once, _) = sealed(&[], &[]);
+    let twice = binary_of(0x21, 0x11, &[&once[16..], &[3, 0, 4, 0, 0, 0, 0]].concat());
+    assert_eq!(parse(&twice), Err(Malformed));
 }
 
 #[test]

@@ -12,11 +12,11 @@ use ipnet::IpNet;
 
 use super::logs::AccessLogs;
 use crate::backends::Backends;
-use crate::config::{Around, Config};
+use crate::config::{Around, Config, Reading};
 use crate::engine::{Engine, ListenerKey};
 use crate::log::Log;
 use crate::serving::Serving;
-use crate::spec::{self, Listener, Options, Path as Carrier, Refusal, Speaks, Spec};
+use crate::spec::{self, Listener, Options, Path as Carrier, PortId, Refusal, Speaks, Spec};
 use crate::tls::{ALPN_HTTP, Certificates, ClientTls, ServerTls, Wanted};
 
 /// A load balancer.
@@ -26,10 +26,14 @@ pub(super) struct Balancer {
     pub(super) service: Arc<Service>,
     /// What it last asked for that makes sense; `None`: nothing yet.
     pub(super) spec: Option<Arc<Spec>>,
-    /// What is wrong with what it asks for now.
-    pub(super) refused: Vec<Refusal>,
+    /// What is wrong with what it asks for now, and what that does to which port.
+    pub(super) refused: Vec<String>,
+    /// Ports of the Service that are not served, each with the reason.
+    pub(super) unserved: BTreeMap<PortId, String>,
     pub(super) addresses: Vec<IpAddr>,
     pub(super) listeners: BTreeMap<ListenerKey, Served>,
+    /// Listeners that could not be opened, each with the reason.
+    pub(super) failed: BTreeMap<ListenerKey, String>,
     pub(super) log: Option<Log>,
 }
 
@@ -82,33 +86,78 @@ impl Balancer {
             service,
             spec: None,
             refused: Vec::new(),
+            unserved: BTreeMap::new(),
             addresses: Vec::new(),
             listeners: BTreeMap::new(),
+            failed: BTreeMap::new(),
             log: None,
         }
     }
 
+    /// Takes a new state of the Service. One that was made anew under the same name has nothing of the old one: what was in the clear
+    /// there may ask for TLS here.
+    pub(super) fn update(self, service: Arc<Service>) -> Balancer {
+        let same = self.service.metadata.uid == service.metadata.uid;
+        Balancer { service, spec: self.spec.filter(|_| same), ..self }
+    }
+
     /// Reads what the Service asks for. What makes no sense changes nothing; where nothing is known yet, it is as it last made sense.
+    ///
+    /// A port is only opened when all that its Service says of it makes sense and is there: one that asks for TLS without a certificate
+    /// is not served, and neither is a port that is new in a Service with a value that is not accepted. A port that is open stays as it was.
     pub(super) fn read(&mut self, shared: &Shared, around: Around<'_>) {
         let ingress = self.service.status.load_balancer.ingress.iter();
         self.addresses = ingress.filter_map(|one| ip::parse(&one.ip)).collect();
         match shared.config.read(&self.service, &shared.options, around) {
-            Ok(spec) => {
-                self.refused.clear();
+            Ok(Reading { mut spec, unserved }) => {
+                if !unserved.is_empty()
+                    && let Some(before) = self.spec.clone().or_else(|| self.recall(shared, around))
+                {
+                    spec.keep_served(&before);
+                }
                 if self.spec.as_deref() != Some(&spec) {
                     self.spec = Some(Arc::new(spec));
                 }
+                self.refuse(&unserved);
             }
             Err(refused) => {
-                self.refused = refused;
                 if self.spec.is_none() {
-                    let read = |service: &Service| shared.config.read(service, &shared.options, around);
-                    self.spec = spec::recall(&self.service, read).map(Arc::new);
+                    self.spec = self.recall(shared, around);
                 }
+                self.refuse(&refused);
             }
         }
         let place = self.spec.as_ref().zip(self.addresses.first());
         self.log = place.and_then(|(spec, address)| shared.logs.open(&shared.config, spec, *address));
+    }
+
+    /// Returns what the Service asked for when that last made sense.
+    fn recall(&self, shared: &Shared, around: Around<'_>) -> Option<Arc<Spec>> {
+        let read = |service: &Service| shared.config.read(service, &shared.options, around).map(|reading| reading.spec);
+        spec::recall(&self.service, read).map(Arc::new)
+    }
+
+    /// Notes what is wrong, and which ports are not served because of it.
+    fn refuse(&mut self, refused: &[Refusal]) {
+        let served = self.open_ports();
+        let all = PortId::all(&self.service);
+        self.refused = refused.iter().map(|one| one.explained(&served, &all)).collect();
+        let why = |port: PortId| {
+            let named = refused.iter().find(|one| one.ports.contains(&port)).or(refused.first())?;
+            (!served.contains(&port)).then(|| (port, named.to_string()))
+        };
+        self.unserved = all.iter().filter_map(|port| why(*port)).collect();
+    }
+
+    /// Returns the ports that are open, or that the kernel serves.
+    pub(super) fn open_ports(&self) -> Vec<PortId> {
+        let Some(spec) = &self.spec else {
+            let ingress = &self.service.status.load_balancer.ingress;
+            let by_kernel = ingress.iter().any(|one| one.ip_mode.as_deref() != Some("Proxy"));
+            return if by_kernel { spec::without_tls(&self.service) } else { Vec::new() };
+        };
+        let failed = |listener: &&Listener| self.failed.contains_key(&self.listener_key(listener));
+        spec.served().filter(|listener| !failed(listener)).map(Listener::id).collect()
     }
 
     /// Whether threads of ours carry its bytes.
@@ -125,7 +174,7 @@ impl Balancer {
         new: impl Fn(&Listener) -> Arc<Backends>,
     ) {
         let wanted: Vec<Listener> = match (&self.spec, self.is_proxied()) {
-            (Some(spec), true) => spec.listeners.iter().filter(|one| one.protocol == Protocol::Tcp).cloned().collect(),
+            (Some(spec), true) => spec.served().filter(|one| one.protocol == Protocol::Tcp).cloned().collect(),
             _ => Vec::new(),
         };
         let keys: Vec<ListenerKey> = wanted.iter().map(|listener| self.listener_key(listener)).collect();
@@ -133,6 +182,7 @@ impl Balancer {
             engine.stop(&gone);
             self.listeners.remove(&gone);
         }
+        self.failed.retain(|key, _| keys.contains(key));
         for (key, listener) in keys.into_iter().zip(wanted) {
             self.serve(engine, shared, around, (key, listener), &new);
         }
@@ -163,13 +213,19 @@ impl Balancer {
         let (serving, mut problem) = match made {
             Ok(made) => made,
             Err(problem) => {
-                tracing::warn!(service = %self.key, port = listener.port, "a listener is not served: {problem}");
-                if let Some(served) = self.listeners.get_mut(&key) {
-                    served.problem = Some(problem);
+                let said = before.map_or_else(|| self.failed.get(&key), |served| served.problem.as_ref());
+                if said != Some(&problem) {
+                    tracing::warn!(service = %self.key, port = listener.port, "a listener is not served as it asks: {problem}");
+                }
+                match self.listeners.get_mut(&key) {
+                    Some(served) => served.problem = Some(problem),
+                    None => drop(self.failed.insert(key, problem)),
                 }
                 return;
             }
         };
+        self.failed.remove(&key);
+        let before = self.listeners.get(&key);
         if before.is_some_and(|served| same(&served.serving, &serving) && served.problem == problem) {
             return;
         }

@@ -167,7 +167,7 @@ impl Balancers {
 
     fn put(&mut self, key: Arc<Key>, service: Arc<Service>, secrets: &Store) {
         let mut balancer = match self.all.remove(&key) {
-            Some(known) => Balancer { service, ..known },
+            Some(known) => known.update(service),
             None => Balancer::new(key.clone(), service),
         };
         balancer.read(&self.shared, around(secrets));

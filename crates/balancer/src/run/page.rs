@@ -20,7 +20,7 @@ use crate::announce::{Announcer, Owners};
 use crate::backends::{BackendStatus, Health, Stage};
 use crate::config::Config;
 use crate::engine::{Engine, ListenerStatus};
-use crate::metrics::{Metrics, Sample};
+use crate::metrics::{Kind, Metrics, Sample};
 use crate::owner::Reach;
 use crate::provision::Ours;
 use crate::spec::{Carries, Path, Rule, Spec};
@@ -86,6 +86,8 @@ pub struct OwnerReport {
     pub interfaces: Vec<String>,
     /// Why other Nodes do not.
     pub others: BTreeMap<String, String>,
+    /// Why this Node may not announce it though it could: what the kernel says of the rules that guard addresses.
+    pub unguarded: Option<String>,
 }
 
 impl std::fmt::Display for OwnerReport {
@@ -97,7 +99,8 @@ impl std::fmt::Display for OwnerReport {
             Some(node) => write!(f, "{} is announced by {node} on {}", self.address, self.interfaces.join(", "))?,
             None => write!(f, "{} is announced by nobody", self.address)?,
         }
-        self.others.iter().try_for_each(|(node, why)| write!(f, "; not {node}: {why}"))
+        self.others.iter().try_for_each(|(node, why)| write!(f, "; not {node}: {why}"))?;
+        self.unguarded.iter().try_for_each(|why| write!(f, "; the rules are not in force here: {why}"))
     }
 }
 
@@ -111,6 +114,8 @@ pub struct ListenerReport {
     pub protocol: Protocol,
     /// What is wrong with it.
     pub problem: Option<String>,
+    /// True if it is not open: connections to it are refused.
+    pub unserved: bool,
     /// Connections at the moment, if threads of ours carry them.
     pub active: Option<u64>,
     /// Its backends.
@@ -191,9 +196,24 @@ impl Page {
         self.state().announcer = Some(announcer);
     }
 
-    /// What the announcer has to tell.
+    /// What the announcer has to tell, and which listeners are served.
     fn samples(&self) -> Vec<Sample> {
-        self.state().announcer.as_ref().map(Announcer::samples).unwrap_or_default()
+        let state = self.state();
+        let mut samples = state.announcer.as_ref().map(Announcer::samples).unwrap_or_default();
+        for balance in state.balancers.values() {
+            samples.extend(balance.listeners.iter().map(|listener| Sample {
+                name: "listener_served",
+                help: "Whether a port of a load balancer is served: 0 if something it needs is missing, such as its certificate",
+                kind: Kind::Gauge,
+                labels: vec![
+                    ("namespace", balance.namespace.clone()),
+                    ("service", balance.name.clone()),
+                    ("port", format!("{}/{}", listener.port, listener.protocol)),
+                ],
+                value: u64::from(!listener.unserved),
+            }));
+        }
+        samples
     }
 
     /// How listeners do.
@@ -270,15 +290,29 @@ fn balance(balancer: &Balancer, planner: &Planner, vpc: &[IpNet]) -> Balance {
         Path::Userspace => "userspace".to_owned(),
     };
     let listener = |one: &crate::spec::Listener| {
-        let served = balancer.listeners.iter().find(|(key, _)| (key.port, key.protocol) == (one.port, one.protocol));
+        let same = |key: &crate::engine::ListenerKey| (key.port, key.protocol) == (one.port, one.protocol);
+        let served = balancer.listeners.iter().find(|(key, _)| same(key));
+        let failed = balancer.failed.iter().find(|(key, _)| same(key));
         ListenerReport {
             port: one.port,
             protocol: one.protocol,
-            problem: served.and_then(|(_, served)| served.problem.clone()),
+            problem: served.and_then(|(_, served)| served.problem.clone()).or(failed.map(|(_, why)| why.clone())),
+            unserved: failed.is_some(),
             active: None,
             backends: members::backends(planner, one, &balancer.addresses).iter().map(known).collect(),
         }
     };
+    let unserved = balancer.unserved.iter().map(|(port, why)| ListenerReport {
+        port: port.number,
+        protocol: port.protocol,
+        problem: Some(why.clone()),
+        unserved: true,
+        ..ListenerReport::default()
+    });
+    let mut listeners: Vec<ListenerReport> =
+        balancer.spec.iter().flat_map(|spec| spec.served()).map(listener).chain(unserved).collect();
+    let order = crate::spec::PortId::all(&balancer.service);
+    listeners.sort_by_key(|one| order.iter().position(|id| (id.number, id.protocol) == (one.port, one.protocol)));
     let rules = balancer.spec.iter().flat_map(|spec| spec.rules(vpc, &spec.name));
     Balance {
         rules: rules.map(|one| rule(&one)).collect(),
@@ -287,8 +321,8 @@ fn balance(balancer: &Balancer, planner: &Planner, vpc: &[IpNet]) -> Balance {
         name: balancer.key.name.to_string(),
         addresses: balancer.addresses.clone(),
         path: balancer.spec.as_ref().map(path).unwrap_or_default(),
-        refused: balancer.refused.iter().map(ToString::to_string).collect(),
-        listeners: balancer.spec.iter().flat_map(|spec| &spec.listeners).map(listener).collect(),
+        refused: balancer.refused.clone(),
+        listeners,
     }
 }
 
@@ -300,7 +334,8 @@ fn owner(owners: &Owners, address: IpAddr) -> Option<OwnerReport> {
         Reach::Routed => Vec::new(),
     };
     let others = ownership.others.iter().map(|(node, why)| (node.clone(), why.to_string())).collect();
-    Some(OwnerReport { address: address.to_string(), node: ownership.owner.clone(), interfaces, others })
+    let unguarded = owners.unguarded.clone();
+    Some(OwnerReport { address: address.to_string(), node: ownership.owner.clone(), interfaces, others, unguarded })
 }
 
 /// A rule of a network load balancer in words.

@@ -118,7 +118,7 @@ fn backend(asked: &Asked, notes: &mut Vec<Note>) -> Option<Backend> {
     }
 }
 
-fn has_tls(port: &ServicePort, asked: &Asked) -> bool {
+pub(super) fn has_tls(port: &ServicePort, asked: &Asked) -> bool {
     match &asked.tls_ports {
         None | Some(TlsPorts::All) => true,
         Some(TlsPorts::Some(entries)) => entries.iter().any(|entry| means(entry, port)),
@@ -131,7 +131,7 @@ fn means(entry: &str, port: &ServicePort) -> bool {
 }
 
 /// Every entry is to mean a port: one that does not is a mistake that would leave a port without TLS.
-fn tls_ports(service: &Service, asked: &Asked, refusals: &mut Vec<Refusal>) {
+pub(super) fn tls_ports(service: &Service, asked: &Asked, refusals: &mut Vec<Refusal>) {
     let Some(TlsPorts::Some(entries)) = &asked.tls_ports else { return };
     let tcp: Vec<_> = service.spec.ports.iter().filter(|port| port.protocol == Protocol::Tcp).collect();
     let stray: Vec<_> = entries.iter().filter(|entry| !tcp.iter().any(|port| means(entry, port))).collect();

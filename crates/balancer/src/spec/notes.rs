@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::PortId;
 use crate::tls::policy::Unspoken;
 
 /// What of a load balancer the kernel cannot do.
@@ -134,8 +135,9 @@ pub struct Refusal {
     pub value: String,
     /// What it may say.
     pub accepted: String,
-    /// The port it is about, by its place, if the rest of the Service could do without it.
-    pub port: Option<usize>,
+    /// The ports that are not served because of it, if the rest of the Service could do without them; empty if the refusal is
+    /// about the Service as a whole.
+    pub ports: Vec<PortId>,
 }
 
 /// How much of a value a refusal repeats: it is to fit into an Event.
@@ -148,7 +150,33 @@ impl Refusal {
             Some((end, _)) => format!("{}...", &value[..end]),
             None => value.to_owned(),
         };
-        Refusal { what: what.into(), value, accepted: accepted.into(), port: None }
+        Refusal { what: what.into(), value, accepted: accepted.into(), ports: Vec::new() }
+    }
+
+    /// Says what the refusal does to a Service of which `served` are served all the same, and `all` are all its ports.
+    pub fn explained(&self, served: &[PortId], all: &[PortId]) -> String {
+        let concerned = if self.ports.is_empty() { all } else { &self.ports };
+        let (open, closed): (Vec<PortId>, Vec<PortId>) = concerned.iter().partition(|port| served.contains(port));
+        let mut text = String::new();
+        if let [first, ..] = closed[..]
+            && (!self.ports.is_empty() || !served.is_empty())
+        {
+            let ports = if closed.len() == 1 {
+                format!("port {first} is")
+            } else {
+                format!("ports {} are", PortId::list(&closed))
+            };
+            text = format!("{ports} not served: ");
+        }
+        if !open.is_empty() && !self.ports.is_empty() {
+            let ports = if open.len() == 1 {
+                format!("port {} is", open[0])
+            } else {
+                format!("ports {} are", PortId::list(&open))
+            };
+            text = format!("{text}{ports} served as before: ");
+        }
+        format!("{text}{self}")
     }
 }
 

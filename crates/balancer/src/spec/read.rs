@@ -9,10 +9,11 @@ use fairlead_api::source::Key;
 use fairlead_api::view::{Family, Protocol, Service, SessionAffinity, TrafficPolicy};
 use ipnet::IpNet;
 
-use super::listeners::{Listening, listeners};
+use super::listeners::{Listening, has_tls, listeners, tls_ports};
 use super::table::{Asked, Backend, CheckPort, CheckProtocol, Layer, TABLE};
 use super::{
-    AccessLog, Check, How, Kind, Listener, Need, Note, Options, Path, Refusal, Scheme, Sources, Spec, names, value,
+    AccessLog, Check, How, Kind, Listener, Need, Note, Options, Path, PortId, Refusal, Scheme, Sources, Spec, names,
+    value,
 };
 
 /// What the documents, or AWS, say holds when nothing is said.
@@ -55,6 +56,7 @@ pub fn read(service: &Service, options: &Options) -> Result<Spec, Vec<Refusal>> 
         path: if needs.is_empty() { Path::Kernel } else { Path::Userspace },
         needs,
         listeners,
+        unserved: Vec::new(),
         sources,
         local: spec.external_traffic_policy == TrafficPolicy::Local,
         health_check_port: u16::try_from(spec.health_check_node_port).ok().filter(|port| *port > 0),
@@ -64,6 +66,7 @@ pub fn read(service: &Service, options: &Options) -> Result<Spec, Vec<Refusal>> 
         check,
         drain: asked.drain.unwrap_or(true).then(|| asked.drain_timeout.unwrap_or(DRAIN)),
         idle: asked.idle.unwrap_or(IDLE),
+        connect: asked.connect.unwrap_or(false),
         age: asked.age,
         access_log,
         tags: asked.tags.unwrap_or_default(),
@@ -91,6 +94,19 @@ pub(super) fn says<'a>(service: &'a Service, annotation: &str) -> Option<&'a str
 pub fn relevant(service: &Service) -> Annotations {
     let said = |name: &'static str| Some((name.to_owned(), says(service, name)?.to_owned()));
     TABLE.iter().filter_map(|row| said(row.name)).collect()
+}
+
+/// True if the annotations of a Service ask for TLS on a port, as far as they can be read: a list of ports that cannot be read, or that
+/// names a port the Service does not have, may mean each of them.
+pub(super) fn asks_for_tls(service: &Service, id: PortId) -> bool {
+    if says(service, names::SSL_CERT).is_none() || id.protocol != Protocol::Tcp {
+        return false;
+    }
+    let asked = annotations(service, &mut Vec::new());
+    let mut stray = Vec::new();
+    tls_ports(service, &asked, &mut stray);
+    let port = service.spec.ports.iter().find(|port| PortId::of(port) == Some(id));
+    !stray.is_empty() || port.is_some_and(|port| has_tls(port, &asked))
 }
 
 fn annotations(service: &Service, refusals: &mut Vec<Refusal>) -> Asked {
@@ -247,7 +263,7 @@ fn protocols(service: &Service, options: &Options, needs: &[Need], refusals: &mu
             }
         };
         let refusal = Refusal::new(format!("spec.ports[{index}].protocol"), port.protocol.as_str(), accepted);
-        refusals.push(Refusal { port: Some(index), ..refusal });
+        refusals.push(Refusal { ports: PortId::of(port).into_iter().collect(), ..refusal });
     }
 }
 
@@ -268,6 +284,7 @@ fn more_notes(service: &Service, asked: &Asked, listeners: &[Listener], notes: &
         (names::DRAINING_TIMEOUT, asked.drain == Some(true), names::DRAINING),
         (names::CHECK_PATH, check, names::CHECK_PROTOCOL),
         (names::AGE, http, "HTTP"),
+        (names::CONNECT, http, "HTTP"),
     ];
     for (annotation, has_effect, without) in idle {
         if says(service, annotation).is_some() && !has_effect {

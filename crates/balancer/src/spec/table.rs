@@ -47,6 +47,7 @@ pub(super) struct Asked {
     pub(super) ranges: Option<Vec<IpNet>>,
     pub(super) choice: Option<Choice>,
     pub(super) age: Option<Duration>,
+    pub(super) connect: Option<bool>,
     pub(super) layer: Option<Layer>,
 }
 
@@ -242,6 +243,7 @@ pub(super) static TABLE: &[Annotation] = &[
     row(names::AGE, "a number of seconds from 1 to 604800", |text, asked| {
         put(&mut asked.age, seconds(text, 1..=604_800))
     }),
+    row(names::CONNECT, "true or false", |text, asked| put(&mut asked.connect, boolean(text))),
     row(names::LAYER, "4 or 7", |text, asked| {
         put(&mut asked.layer, word(text, &[("4", Layer::Four), ("7", Layer::Seven)]))
     }),

@@ -103,3 +103,7 @@ fn choice(spec: &Spec) -> String {
 fn age(spec: &Spec) -> String {
     format!("{:?}", spec.age.map(|age| age.as_secs()))
 }
+
+fn connect(spec: &Spec) -> String {
+    spec.connect.to_string()
+}

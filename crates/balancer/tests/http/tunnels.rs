@@ -70,7 +70,7 @@ fn connect_makes_a_tunnel_through_the_backend() {
             let mut reader = stream.try_clone().unwrap();
             let _ = std::io::copy(&mut reader, &mut stream);
         });
-        let wish = Wish::to(&[server.at]);
+        let wish = Wish { connect: true, ..Wish::to(&[server.at]) };
         let _engine = wish.start();
         let mut client = Client::to(wish.at());
         client.send("CONNECT far.example:443 HTTP/1.1\r\nHost: far.example:443\r\n\r\n");
@@ -78,6 +78,30 @@ fn connect_makes_a_tunnel_through_the_backend() {
         client.send("world");
         client.stream.shutdown(std::net::Shutdown::Write).unwrap();
         assert_eq!(client.rest(), "hello world");
+    });
+}
+
+#[test]
+fn connect_is_refused_where_it_is_not_asked_for() {
+    in_lab("connect_is_refused_where_it_is_not_asked_for", || {
+        let server = Server::named("one");
+        let wish = Wish::to(&[server.at]);
+        let _engine = wish.start();
+        for request in [
+            "CONNECT far.example:443 HTTP/1.1\r\nHost: far.example:443\r\n\r\n",
+            "CONNECT far.example:443 HTTP/1.0\r\n\r\n",
+            "CONNECT 127.0.0.1:22 HTTP/1.1\r\nHost: web.example\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n",
+            "CONNECT / HTTP/1.1\r\nHost: web.example\r\n\r\n",
+            "CONNECT http://web.example/ HTTP/1.1\r\nHost: web.example\r\nContent-Length: 3\r\n\r\nabc",
+        ] {
+            let mut client = Client::to(wish.at());
+            client.send(request);
+            let answer = client.rest();
+            assert!(answer.starts_with("HTTP/1.1 405 "), "{request:?}: {answer}");
+            assert!(answer.contains("\r\nAllow: ") && answer.contains("\r\nConnection: close\r\n"), "{answer}");
+        }
+        assert_eq!(Client::to(wish.at()).get("/").unwrap().1, "one");
+        assert_eq!(server.heads().len(), 1);
     });
 }
 

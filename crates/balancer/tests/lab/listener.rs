@@ -46,6 +46,7 @@ pub(crate) struct Wish {
     pub(crate) age: Option<Duration>,
     pub(crate) send_proxy: Option<ProxyVersion>,
     pub(crate) accept_proxy: bool,
+    pub(crate) connect: bool,
     pub(crate) trusted: Vec<IpNet>,
     pub(crate) sources: Option<Vec<IpNet>>,
     pub(crate) check: Check,
@@ -67,6 +68,7 @@ impl Default for Wish {
             age: None,
             send_proxy: None,
             accept_proxy: false,
+            connect: false,
             trusted: Vec::new(),
             sources: None,
             check: Check { how: How::Tcp, port: None, healthy: 2, unhealthy: 6, interval, timeout: interval / 2 },
@@ -120,6 +122,8 @@ impl Wish {
             accept_proxy: self.accept_proxy,
         };
         let spec = Spec {
+            unserved: Vec::new(),
+            connect: self.connect,
             service: Arc::new(Key::new("default", "web")),
             name: "a0123".to_owned(),
             families: Vec::new(),

@@ -125,6 +125,31 @@ impl Lab {
         self.client.run(|| ask(address)).unwrap()
     }
 
+    /// Sends frames of ARP about an address from the client, as fast as they go, for so long: claims to it from ever other machines, and
+    /// questions. Returns how many there were.
+    pub(crate) fn flood(&self, address: &str, time: Duration) -> usize {
+        let address: std::net::Ipv4Addr = address.parse().unwrap();
+        let send = || {
+            let socket = Socket::open(Links::open().unwrap().index("way").unwrap(), Protocol::Arp).unwrap();
+            let start = Instant::now();
+            let mut sent = 0_usize;
+            while start.elapsed() < time {
+                let number = sent.to_be_bytes();
+                let forged = [2, 0xff, number[4], number[5], number[6], number[7]];
+                let frame = match sent % 3 {
+                    0 => Arp::announcement(Operation::Reply, forged, address),
+                    1 => Arp::announcement(Operation::Request, forged, address),
+                    _ => Arp::probe(forged, address),
+                };
+                // A queue that is full loses it.
+                let _ = socket.send(&frame.frame(BROADCAST));
+                sent += 1;
+            }
+            sent
+        };
+        self.client.run(send).unwrap()
+    }
+
     /// Waits until one Node alone answers for an address, and so for a while; its number among the Nodes.
     #[track_caller]
     pub(crate) fn owner(&self, address: &str) -> usize {

@@ -125,6 +125,65 @@ fn this_machines_servers_are_not_at_the_address_and_flushed_rules_come_back() {
     drop(listener);
 }
 
+/// A process that owns the table of the guard, so that nobody else may change it; its end takes the table away.
+struct TableOwner(std::process::Child);
+
+impl TableOwner {
+    fn new(machine: &fairlead_kernel::netns::Namespace) -> TableOwner {
+        let mut command = std::process::Command::new("nft");
+        command.arg("-i").stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::null());
+        let mut child = machine.run(|| command.spawn()).unwrap().unwrap();
+        let line = b"delete table inet fairlead-lb; add table inet fairlead-lb { flags owner; }\n";
+        std::io::Write::write_all(child.stdin.as_mut().unwrap(), line).unwrap();
+        TableOwner(child)
+    }
+}
+
+impl Drop for TableOwner {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+#[test]
+fn an_address_that_cannot_be_guarded_is_given_up() {
+    let test = "an_address_that_cannot_be_guarded_is_given_up";
+    let Some(lab) = unhurried(test, &[V4]) else { return };
+    let first = lab.owner(V4);
+    let owned = TableOwner::new(&lab.nodes[first].machine);
+    lab.wait("another one has it", || lab.owner(V4) != first);
+    lab.wait("an Event", || !lab.api.events("AddressUnguarded").is_empty());
+    let event = lab.api.events("AddressUnguarded").remove(0);
+    let expected = format!("{V4} is not announced by node \"n{}\": its kernel does not take the rules", first + 1);
+    assert!(event.starts_with(&expected), "{event}");
+    // Not a single Node that could guard it: nobody answers.
+    let others: Vec<TableOwner> =
+        (0..3).filter(|number| *number != first).map(|number| TableOwner::new(&lab.nodes[number].machine)).collect();
+    lab.wait("nobody has it", || (0..3).all(|_| lab.answers(V4).is_empty()));
+    drop(others);
+    lab.wait("another one has it again", || lab.owner(V4) != first);
+    drop(owned);
+    lab.wait_for_owner(V4, first);
+}
+
+#[test]
+fn a_flood_of_frames_costs_a_bounded_share_of_a_core_and_takes_no_address_away() {
+    let test = "a_flood_of_frames_costs_a_bounded_share_of_a_core_and_takes_no_address_away";
+    let Some(lab) = unhurried(test, &[V4]) else { return };
+    let owner = lab.owner(V4);
+    let worked = || lab.nodes[owner].process.as_ref().unwrap().worked();
+    let (before, time) = (worked(), Duration::from_secs(2));
+    let sent = lab.flood(V4, time);
+    let spent = worked() - before;
+    assert!(sent > 20_000, "{sent} frames are no flood");
+    assert!(spent < time / 5, "{spent:?} of processors for {sent} frames in {time:?}");
+    // The owner is who it was, and each address has its one Event.
+    lab.wait_for_owner(V4, owner);
+    assert_eq!(lab.api.events("AddressContested").len(), 1);
+    assert!(lab.api.events("AddressTaken").is_empty());
+}
+
 #[test]
 fn nothing_is_written_as_long_as_there_is_no_address() {
     let Some(lab) = lab("nothing_is_written_as_long_as_there_is_no_address", &[]) else { return };

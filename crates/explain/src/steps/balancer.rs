@@ -1,6 +1,8 @@
 //! Has the load balancer of the Service an address, and do its ports work?
 
-use fairlead_api::view::{Service, ServiceType, View};
+use std::collections::BTreeSet;
+
+use fairlead_api::view::{IngressPort, Service, ServiceType, View};
 use serde_json::json;
 
 use super::{Case, Draft, list, remedy};
@@ -24,10 +26,30 @@ pub(super) fn look(case: &Case<'_>) -> Draft {
         return draft;
     }
     draft.see(list(ingress.iter().map(|place| if place.ip.is_empty() { &place.hostname } else { &place.ip })));
-    let failing = ingress.iter().flat_map(|place| &place.ports).find_map(|port| Some((port, port.error.as_ref()?)));
-    if let Some((port, error)) = failing {
-        let message = format!("port {}/{} of its load balancer does not work: {error}", port.port, port.protocol);
-        draft.find(severity(case), Cause::LoadBalancerPortFails, message, vec![remedy::describe("service", case.key)]);
+    // Whoever announces an address says so each time, so the last word counts.
+    let announced = |event: &Event| ["AddressUnguarded", "nodeAssigned"].contains(&&*event.reason);
+    if let Some(event) = case.objects.last_event(Service::KIND.kind, case.key, announced)
+        && event.reason == "AddressUnguarded"
+    {
+        let message = event.message.clone();
+        draft.find(severity(case), Cause::LoadBalancerNotAnnounced, message, vec!["fairlead lb ls".to_owned()]);
+    }
+    let asked = |port: &&IngressPort| {
+        case.ports.is_empty() || case.ports.iter().any(|one| (one.port, one.protocol) == (port.port, port.protocol))
+    };
+    let mut seen = BTreeSet::new();
+    for port in ingress.iter().flat_map(|place| &place.ports).filter(asked) {
+        let Some(error) = port.error.as_ref().filter(|_| seen.insert((port.port, port.protocol))) else { continue };
+        let ours = error.starts_with("fairlead.dev/");
+        let verb = if ours { "is not served" } else { "does not work" };
+        let mut message = format!("port {}/{} of its load balancer {verb}: {error}", port.port, port.protocol);
+        if ours && let Some(event) = case.objects.warning(Service::KIND.kind, case.key, is_of_balancer) {
+            message = format!("{message}: {}", event.message);
+        }
+        // Pods do without the load balancer, but a port that asks for TLS and has none is no port that works.
+        let severity = if ours { Severity::Broken } else { severity(case) };
+        let remedy = vec![remedy::describe("service", case.key), "fairlead lb ls".to_owned()];
+        draft.find(severity, Cause::LoadBalancerPortFails, message, remedy);
     }
     draft
 }

@@ -138,7 +138,15 @@ fn wanted(case: &Case<'_>) -> BTreeSet<FrontendKey> {
     let mut wanted = BTreeSet::new();
     for port in &case.ports {
         let (protocol, number) = (port.protocol, u16::try_from(port.port).unwrap_or_default());
-        wanted.extend(addresses.iter().map(|ip| FrontendKey::Address { ip: *ip, protocol, port: number }));
+        let unserved = |ip: &IpAddr| {
+            let mut ingress = service.status.load_balancer.ingress.iter();
+            ingress.any(|one| one.unserved(port.port, protocol).is_some() && ip::parse(&one.ip) == Some(*ip))
+        };
+        wanted.extend(addresses.iter().filter(|ip| !unserved(ip)).map(|ip| FrontendKey::Address {
+            ip: *ip,
+            protocol,
+            port: number,
+        }));
         if let Some(port) = u16::try_from(port.node_port).ok().filter(|port| *port != 0) {
             wanted.extend(own.iter().map(|ip| FrontendKey::NodePort { family: family_of(*ip), protocol, port }));
         }

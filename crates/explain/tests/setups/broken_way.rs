@@ -137,6 +137,20 @@ fn balancers() -> Vec<Row> {
             Cause::LoadBalancerPortFails,
             outside().service("status: {loadBalancer: {ingress: [{ip: 192.0.2.65, ports: [{port: 80, protocol: TCP, error: PortInUse}]}]}}"),
         ),
+        row(
+            "a port without its certificate, which is not served to anybody",
+            Cause::LoadBalancerPortFails,
+            Lab::new().service("{spec: {type: LoadBalancer}, status: {loadBalancer: {ingress: [{ip: 192.0.2.65, ipMode: Proxy, ports: [{port: 80, protocol: TCP, error: fairlead.dev/CertificateMissing}]}]}}}"),
+        ),
+        row(
+            "an address that cannot be guarded",
+            Cause::LoadBalancerNotAnnounced,
+            outside().service("status: {loadBalancer: {ingress: [{ip: 192.0.2.65}]}}").with(
+                "{kind: Event, metadata: {name: e, namespace: default}, type: Warning, reason: AddressUnguarded,
+                  message: 192.0.2.65 is not announced by node n1, lastTimestamp: 2026-01-01T00:00:00Z,
+                  involvedObject: {kind: Service, namespace: default, name: web}}",
+            ),
+        ),
     ]
 }
 

@@ -53,6 +53,9 @@ fn as_json(known: &Known, service: &Service, events: &[Value]) -> Value {
         Err(refused) => value["refused"] = refused.iter().map(ToString::to_string).collect(),
     }
     if let Some(balance) = known.balance(service) {
+        if !balance.refused.is_empty() {
+            value["refused"] = balance.refused.clone().into();
+        }
         value["listeners"] = serde_json::to_value(&balance.listeners).unwrap_or_default();
         value["owners"] = serde_json::to_value(&balance.owners).unwrap_or_default();
     }
@@ -80,7 +83,15 @@ fn write(text: &mut String, known: &Known, service: &Service, events: &[Value]) 
         writeln!(text, "Announcer:  {}", owner)?;
     }
     match look::read(service) {
-        Ok(spec) => asked(text, known, service, &spec)?,
+        Ok(spec) => {
+            // What the balancer misses, such as a certificate, is not to be seen in the Service.
+            let refused = balance.map_or(&[][..], |balance| &balance.refused);
+            if !refused.is_empty() {
+                writeln!(text, "\nWhat is wrong:")?;
+                refused.iter().try_for_each(|one| writeln!(text, "  {one}"))?;
+            }
+            asked(text, known, service, &spec)?;
+        }
         Err(refused) => {
             writeln!(text, "\nWhat is wrong:")?;
             refused.iter().try_for_each(|one| writeln!(text, "  {one}"))?;
@@ -131,6 +142,9 @@ fn backends(text: &mut String, balance: &Balance) -> std::fmt::Result {
         if let Some(problem) = &listener.problem {
             writeln!(text, "  {problem}")?;
         }
+        if listener.unserved {
+            continue;
+        }
         let head = ["  BACKEND", "HEALTH", "WEIGHT", "ACTIVE", "TOTAL", "FAILED", "NODE", "ZONE"].map(str::to_owned);
         let rows = listener.backends.iter().map(|backend| {
             let health =
@@ -155,5 +169,6 @@ fn backends(text: &mut String, balance: &Balance) -> std::fmt::Result {
 
 fn title(listener: &ListenerReport) -> String {
     let connections = listener.active.map(|active| format!(", {active} connections")).unwrap_or_default();
-    format!("Listener {}/{}{connections}:", listener.port, listener.protocol)
+    let unserved = if listener.unserved { ", not served" } else { "" };
+    format!("Listener {}/{}{unserved}{connections}:", listener.port, listener.protocol)
 }

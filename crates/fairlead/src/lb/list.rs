@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use fairlead_api::view::Service;
-use fairlead_balancer::run::page::OwnerReport;
+use fairlead_balancer::run::page::{Balance, OwnerReport};
 use serde_json::{Value, json};
 
 use super::look::{self, Known};
@@ -113,14 +113,21 @@ fn announcers(owners: &[OwnerReport]) -> Vec<String> {
 
 /// What is wrong, the worst first.
 fn state(known: &Known, service: &Service, addresses: &[String], healthy: (usize, usize)) -> String {
-    let refused = known.balance(service).and_then(|balance| balance.refused.first());
+    let balance = known.balance(service);
+    let refused = balance.and_then(|balance| balance.refused.first());
     let problem =
         known.balance(service).and_then(|one| one.listeners.iter().find_map(|listener| listener.problem.clone()));
-    let short = |message: &str| message.rsplit("failed to ensure load balancer: ").next().unwrap_or(message).to_owned();
     match known.refusal(service) {
         Some(message) if addresses.is_empty() => return format!("pending: {}", short(message)),
         None if addresses.is_empty() => return "pending".to_owned(),
         _ => {}
+    }
+    let unannounced = balance.iter().flat_map(|balance| &balance.owners).find(|owner| owner.node.is_none());
+    if let Some((owner, why)) = unannounced.and_then(|owner| Some((owner, owner.unguarded.as_ref()?))) {
+        return format!("{} is not announced: its kernel does not take the rules that guard it: {why}", owner.address);
+    }
+    if let Some(unserved) = unserved(known, service, balance) {
+        return unserved;
     }
     if let Some(refused) = refused {
         return format!("served as before: {refused}");
@@ -133,4 +140,32 @@ fn state(known: &Known, service: &Service, addresses: &[String], healthy: (usize
         (0, _) => "no healthy backend".to_owned(),
         _ => "serving".to_owned(),
     }
+}
+
+/// Returns which port is not served and why, as the balancer of this machine says, or where none runs the status of the Service.
+fn unserved(known: &Known, service: &Service, balance: Option<&Balance>) -> Option<String> {
+    let listeners = balance.iter().flat_map(|balance| &balance.listeners).filter(|listener| listener.unserved);
+    let mut ports: Vec<(String, String)> = listeners
+        .map(|one| (format!("{}/{}", one.port, one.protocol), one.problem.clone().unwrap_or_default()))
+        .collect();
+    if balance.is_none() {
+        let errors = service.status.load_balancer.ingress.first().into_iter().flat_map(|one| &one.ports);
+        let why =
+            |error: &String| known.refusal(service).map_or_else(|| error.clone(), |event| short(event).to_owned());
+        ports = errors
+            .filter_map(|one| Some((format!("{}/{}", one.port, one.protocol), why(one.error.as_ref()?))))
+            .collect();
+    }
+    let (port, why) = ports.first()?;
+    let more = match ports.len() - 1 {
+        0 => String::new(),
+        1 => ", and 1 more port".to_owned(),
+        more => format!(", and {more} more ports"),
+    };
+    Some(format!("port {port} is not served{more}: {why}"))
+}
+
+/// Returns a message of the controller without its beginning, which is the same in all.
+fn short(message: &str) -> &str {
+    message.rsplit("failed to ensure load balancer: ").next().unwrap_or(message)
 }

@@ -259,6 +259,23 @@ impl Lab {
         self.client.run(|| ask(to).ok()).unwrap()
     }
 
+    /// The same, asked by the machine itself.
+    pub(crate) fn ask_here(&self, to: &str) -> Option<String> {
+        let to: SocketAddr = to.parse().unwrap();
+        self.machine.run(|| ask(to).ok()).unwrap()
+    }
+
+    /// What the page of the balancer shows at a path.
+    pub(crate) fn page(&self, path: &str) -> String {
+        let page = || -> io::Result<String> {
+            let mut stream = TcpStream::connect("127.0.0.1:10253")?;
+            write!(stream, "GET {path} HTTP/1.1\r\nhost: page\r\nconnection: close\r\n\r\n")?;
+            let mut text = String::new();
+            stream.read_to_string(&mut text).map(|_| text)
+        };
+        self.machine.run(page).unwrap().unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+
     /// The same over UDP.
     pub(crate) fn ask_udp(&self, to: &str) -> Option<String> {
         let to: SocketAddr = to.parse().unwrap();

@@ -10,3 +10,4 @@ mod people;
 mod refusals;
 mod several;
 mod sharing;
+mod unserved;

@@ -12,6 +12,7 @@ fn what_an_announcer_did_is_told() {
     let samples = figures.samples(&Owners { here, sighted: true, ..Owners::default() });
     let told: Vec<(&str, u64)> = samples.iter().map(|sample| (sample.name, sample.value)).collect();
     let expected = [
+        ("announcer_guarded", 1),
         ("announcer_addresses", 2),
         ("announcer_addresses_taken", 1),
         ("announcer_heartbeats", 7),

@@ -24,6 +24,8 @@ const PROBE: Duration = Duration::from_millis(80);
 const TAKEN: Duration = Duration::from_secs(30);
 /// An address is answered for until the Node that has it now announces it, but no longer than this.
 const HANDOVER: Duration = Duration::from_millis(500);
+/// Claims of others to an address are reported so often at most: who floods the link with them costs the task that decides nothing more.
+const REPORT: Duration = Duration::from_millis(100);
 /// Who says the same of itself may be about to stop; after this we say it again.
 const DEFENCE: Duration = Duration::from_millis(300);
 
@@ -49,6 +51,8 @@ pub(super) struct Held {
     pub(super) ports: Vec<u32>,
     /// Whether the kernel knows it as this machine's.
     pub(super) local: bool,
+    /// When a claim of somebody else was reported last.
+    reported: Option<Instant>,
     state: State,
 }
 
@@ -85,7 +89,7 @@ impl Held {
     pub(super) fn new(post: Post, ports: Vec<u32>, now: Instant) -> Held {
         let probe = post.probe && !ports.is_empty();
         let state = if probe { State::Probing { sent: 0, next: now } } else { announcing(now) };
-        Held { post, ports, local: false, state }
+        Held { post, ports, local: false, reported: None, state }
     }
 
     /// It is told again to hold the address.
@@ -152,12 +156,17 @@ impl Held {
         }
     }
 
-    /// Somebody else says that it has the address. Whether we announce it.
+    /// Somebody else says that it has the address. True if that is to be reported: the address is announced here, and no claim was
+    /// reported just now.
     pub(super) fn rival(&mut self, hardware: Hardware, friend: bool, now: Instant) -> bool {
         match &mut self.state {
             State::Announcing { sent, next } => {
                 (*sent, *next) = (0, (*next).min(now + DEFENCE));
-                true
+                let due = self.reported.is_none_or(|last| now.saturating_duration_since(last) >= REPORT);
+                if due {
+                    self.reported = Some(now);
+                }
+                due
             }
             // The Node that had it still answers, and nobody else does.
             State::Probing { .. } if friend => {
@@ -311,5 +320,17 @@ mod tests {
         play(&mut ours, start, 10);
         ours.attach(vec![1, 2], start);
         assert_eq!(ours.due(start), Some(Due::Announce));
+    }
+
+    #[test]
+    fn a_flood_of_claims_is_reported_a_few_times_a_second() {
+        let start = Instant::now();
+        let mut one = held(false, &[1], start);
+        let mut reported = 0;
+        for claim in 0..100_000_u64 {
+            let now = start + Duration::from_micros(claim * 10);
+            reported += usize::from(one.rival([2, 0, 0, 0, 0, (claim % 250) as u8], false, now));
+        }
+        assert_eq!((reported, one.here()), (10, Here::Held));
     }
 }

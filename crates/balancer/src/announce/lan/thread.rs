@@ -24,6 +24,11 @@ use crate::owner::Attachment;
 
 /// So many frames of a link are taken before others have their turn.
 const TURN: usize = 64;
+/// So many frames are read within a [`WINDOW`], 25,000 a second; then the thread rests for what is left of it. Whoever floods a link costs a
+/// bounded share of a core: the kernel drops what does not fit into the buffers of the sockets, and who asks in vain asks again.
+const FRAMES: usize = 250;
+/// See [`FRAMES`]. Far shorter than the times of probes and announcements.
+const WINDOW: Duration = Duration::from_millis(10);
 /// What did not work is tried again after this.
 const RETRY: Duration = Duration::from_secs(1);
 /// Notices of links come in swarms.
@@ -63,6 +68,8 @@ pub(super) struct Thread {
     trouble: String,
     /// How it is with what is held may have changed.
     changed: bool,
+    /// When the window began in which frames are counted, and how many were read since.
+    window: (Instant, usize),
 }
 
 impl Thread {
@@ -96,6 +103,7 @@ impl Thread {
             look: Instant::now(),
             trouble: String::new(),
             changed: false,
+            window: (Instant::now(), 0),
         };
         thread.look()?;
         Ok(thread)
@@ -119,6 +127,19 @@ impl Thread {
             for token in events.iter().map(|event| event.token).collect::<Vec<_>>() {
                 self.happened(token);
             }
+            self.rest();
+        }
+    }
+
+    /// Waits for the end of a window in which as many frames were read as may be.
+    fn rest(&mut self) {
+        let (began, frames) = self.window;
+        let left = WINDOW.saturating_sub(began.elapsed());
+        if frames >= FRAMES {
+            std::thread::sleep(left);
+        }
+        if frames >= FRAMES || left.is_zero() {
+            self.window = (Instant::now(), 0);
         }
     }
 
@@ -147,10 +168,14 @@ impl Thread {
         if let Some(posts) = &orders.posts {
             self.hand_over(posts, &orders.handed, now);
         }
-        // An address that is not guarded is not held either.
-        if let Err(error) = self.table.apply(&orders.guard) {
-            return self.failed("cannot guard load balancers' addresses", &error, now);
+        // An address that is not guarded is not held either. The second attempt makes everything anew, in case that the first one
+        // stumbled over what others did to the tables.
+        if let Err(error) = self.table.apply(&orders.guard).or_else(|_| self.table.apply(&orders.guard)) {
+            self.let_go(|_| true);
+            self.report_guard(Some(error.to_string()));
+            return self.failed("cannot guard load balancers' addresses, which are given up", &error, now);
         }
+        self.report_guard(None);
         let Some(posts) = orders.posts else { return };
         self.open_ports(&posts, now);
         let inherited = std::mem::take(&mut self.inherited);
@@ -236,6 +261,15 @@ impl Thread {
         }
     }
 
+    /// Reports why the rules that guard addresses are not in force, if that changed.
+    fn report_guard(&self, unguarded: Option<String>) {
+        self.says.unguarded.send_if_modified(|said| {
+            let changed = *said != unguarded;
+            *said = unguarded;
+            changed
+        });
+    }
+
     fn failed(&mut self, what: &str, error: &Error, now: Instant) {
         let text = format!("{what}: {error}");
         if self.trouble != text {
@@ -257,7 +291,10 @@ impl Thread {
             TABLES => match self.table.mend() {
                 Ok(true) => tracing::warn!("somebody changed the tables of the load balancer: they are made anew"),
                 Ok(false) => {}
-                Err(error) => self.failed("the tables of the load balancer cannot be mended", &error, now),
+                Err(error) => {
+                    self.failed("the tables of the load balancer cannot be mended", &error, now);
+                    self.carry_out(false);
+                }
             },
             _ => {
                 let protocol = if token.is_multiple_of(2) { Protocol::Arp } else { Protocol::Ndp };
@@ -270,6 +307,7 @@ impl Thread {
     fn hear(&mut self, index: u32, protocol: Protocol, now: Instant) {
         for _ in 0..TURN {
             let Some(port) = self.ports.get_mut(&index) else { return };
+            self.window.1 += 1;
             match port.hear(protocol) {
                 Ok(Some(Some(Heard::Asked(question)))) => {
                     let held = self.held.get(&question.address());
@@ -290,8 +328,10 @@ impl Thread {
         let own = self.attached.values().any(|one| one.hardware == hardware);
         let friend = self.orders.as_ref().is_some_and(|orders| orders.friends.contains(&hardware));
         let Some(held) = self.held.get_mut(&address).filter(|_| !own) else { return };
-        self.changed = true;
-        if held.rival(hardware, friend, now) {
+        let before = held.here();
+        let reported = held.rival(hardware, friend, now);
+        self.changed |= held.here() != before;
+        if reported {
             // Who listens is behind: the next one says the same.
             let _ = self.says.rivals.try_send(Rival { address, hardware });
         }

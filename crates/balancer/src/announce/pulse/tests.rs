@@ -18,6 +18,7 @@ fn play(times: Times, score: &[&str]) -> (Pulse, Instant) {
         now = start + STEP * u32::try_from(tick).unwrap();
         for (number, one) in all.chars().enumerate() {
             let beat = Beat {
+                guarded: true,
                 stamp: format!("{tick}.{number}"),
                 left: one == 'x',
                 lasts: (one == 's' || one == 'S').then_some(STEP * 30),
@@ -138,6 +139,7 @@ fn however_often_something_comes_up_hearts_beat_no_faster_than_usual() {
 fn a_heartbeat_that_says_the_same_changes_nothing() {
     let mut pulse = Pulse::new("m", Times::default());
     let beat = |stamp: &str, link: &str| Beat {
+        guarded: true,
         stamp: stamp.to_owned(),
         left: false,
         lasts: None,

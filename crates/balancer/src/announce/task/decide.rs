@@ -47,7 +47,11 @@ impl Work {
                 true => self.lan.attachments.borrow().clone(),
                 false => self.pulse.attachments(name).to_vec(),
             };
-            Member { name: name.to_owned(), presence: self.pulse.presence(name), attachments, node }
+            let guarded = match ours {
+                true => self.lan.unguarded.borrow().is_none(),
+                false => self.pulse.is_guarded(name),
+            };
+            Member { name: name.to_owned(), presence: self.pulse.presence(name), attachments, guarded, node }
         };
         names.into_iter().map(member).collect()
     }
@@ -107,7 +111,8 @@ impl Work {
     pub(super) fn publish(&mut self) {
         let here = self.lan.here.borrow_and_update().clone();
         self.tell_taken(&here);
-        let owners = Owners { addresses: self.owners.clone(), here, sighted: self.sighted };
+        let unguarded = self.lan.unguarded.borrow().clone();
+        let owners = Owners { addresses: self.owners.clone(), here, sighted: self.sighted, unguarded };
         self.tell.send_if_modified(|said| {
             let changed = **said != owners;
             if changed {

@@ -38,6 +38,21 @@ impl Work {
         }
     }
 
+    /// Tells of the addresses that this Node gives up because they cannot be guarded.
+    pub(super) fn tell_guard(&self) {
+        let Some(why) = self.lan.unguarded.borrow().clone() else {
+            return tracing::info!("the rules that guard load balancers' addresses are in force again");
+        };
+        let me = &self.settings.node;
+        let ours = |ownership: &Ownership| ownership.owner.as_deref().is_none_or(|owner| owner == me);
+        for address in self.owners.iter().filter(|(_, ownership)| ours(ownership)).map(|(address, _)| *address) {
+            let message = format!(
+                "{address} is not announced by node {me:?}: its kernel does not take the rules that guard the address: {why}"
+            );
+            self.tell_services(address, Severity::Warning, "AddressUnguarded", &message);
+        }
+    }
+
     /// Tells of addresses that somebody else has.
     pub(super) fn tell_taken(&self, here: &BTreeMap<IpAddr, Here>) {
         let told = self.tell.borrow();
@@ -62,11 +77,25 @@ impl Work {
         let (address, by) = (rival.address, hardware(rival.hardware));
         let message =
             format!("{address} is announced by a machine with the hardware address {by}, too, which is no node");
-        self.tell_services(address, Severity::Warning, "AddressContested", &message);
+        // Each address has its Event, but who claims a thousand of them gets one line a minute.
+        match &mut self.contest_logged {
+            Some((last, silent)) if last.elapsed() < CONTESTED => *silent += 1,
+            logged => {
+                let silent = logged.map_or(0, |(_, silent)| silent);
+                tracing::warn!(%address, others = silent, "{message}");
+                *logged = Some((now, 0));
+            }
+        }
+        self.record(address, Severity::Warning, "AddressContested", &message);
     }
 
     fn tell_services(&self, address: IpAddr, severity: Severity, reason: &'static str, message: &str) {
         tracing::info!(%address, reason, "{message}");
+        self.record(address, severity, reason, message);
+    }
+
+    /// Records an Event for each Service that has an address.
+    fn record(&self, address: IpAddr, severity: Severity, reason: &'static str, message: &str) {
         let wanted = self.input.wanted.iter().filter(|wanted| wanted.address == address);
         for service in wanted.flat_map(|wanted| &wanted.services) {
             self.recorder.record(service.clone(), severity, reason, message);

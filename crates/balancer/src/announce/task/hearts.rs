@@ -24,7 +24,13 @@ impl Work {
             self.sent.pop_front();
         }
         let links = self.lan.attachments.borrow_and_update().clone();
-        let beat = Beat { stamp, left: false, lasts: self.lasts(), attachments: links };
+        let beat = Beat {
+            stamp,
+            left: false,
+            lasts: self.lasts(),
+            attachments: links,
+            guarded: self.lan.unguarded.borrow().is_none(),
+        };
         let (limit, beat) = (self.settings.times.limit, self.heart().beat(beat));
         self.writing = Some(Box::pin(async move {
             let late = || Error::Unavailable { message: "no answer in time".to_owned(), retry_after: None };

@@ -17,7 +17,7 @@ pub(super) fn parts(method: &str, uri: &str, fields: &[(&str, &str)]) -> request
 
 fn to_lines(parts: &request::Parts, ended: bool) -> Result<String, Refusal> {
     let (forwarded, mut out) = (forwarded(), Vec::new());
-    let asking = Asking { forwarded: &forwarded, trusted: false, longest_body: Some(1000) };
+    let asking = Asking { forwarded: &forwarded, trusted: false, connect: true, longest_body: Some(1000) };
     to_h1(parts, ended, &asking, &mut out)?;
     let mut about = Vec::new();
     forwarded.write(None, &mut about);

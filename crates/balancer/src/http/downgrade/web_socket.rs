@@ -68,7 +68,7 @@ pub(crate) fn to_h1(
     line(out, "Host", host.as_bytes());
     let mut fields = parts.headers.clone();
     fields.remove(KEY);
-    write_fields(&fields, out);
+    write_fields(&fields, asking.trusted, out);
     asking.forwarded.write(said(parts, asking).as_ref(), out);
     line(out, "Sec-WebSocket-Key", key.0.as_bytes());
     out.extend_from_slice(b"Connection: upgrade\r\n");
@@ -120,7 +120,7 @@ fn asks(head: &[u8]) -> bool {
 pub(crate) fn answer_to_h1(mut fields: HeaderMap, key: &Key, out: &mut Vec<u8>) {
     fields.remove(ACCEPT);
     out.extend_from_slice(b"HTTP/1.1 101 Switching Protocols\r\n");
-    write_fields(&fields, out);
+    write_fields(&fields, true, out);
     line(out, "Sec-WebSocket-Accept", key.answer().as_bytes());
     out.extend_from_slice(b"Connection: upgrade\r\n");
     line(out, "Upgrade", PROTOCOL.as_bytes());

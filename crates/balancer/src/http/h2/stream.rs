@@ -62,6 +62,7 @@ impl Stream {
         Asking {
             forwarded,
             trusted: !serving.trusted.is_empty() && forwarded.trusted(&serving.trusted),
+            connect: serving.spec.connect,
             longest_body: streams.connection.context.thread().options().body,
         }
     }

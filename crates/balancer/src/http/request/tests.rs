@@ -8,7 +8,7 @@ fn forwarded() -> Forwarded {
 
 fn read_with(text: &str, trusted: bool, note: Option<&mut Note>) -> (Result<Option<Request>, Refusal>, String) {
     let (forwarded, mut out) = (forwarded(), Vec::new());
-    let asking = Asking { forwarded: &forwarded, trusted, longest_body: Some(1000) };
+    let asking = Asking { forwarded: &forwarded, trusted, connect: true, longest_body: Some(1000) };
     let read = read(text.as_bytes(), &asking, note, &mut out);
     (read, String::from_utf8_lossy(&out).replace("\r\n", "\n"))
 }
@@ -61,6 +61,40 @@ fn what_a_client_says_of_itself_is_replaced() {
          x_forwarded_for: 10.0.0.1\n\n",
         "GET / HTTP/1.1\nHost: a\nFORWARDED\n\n",
     );
+    let vouched = [
+        "X-Real-IP",
+        "x-real-ip",
+        "X_Real_IP",
+        "x-real_ip",
+        "Client-IP",
+        "Client_IP",
+        "X-Client-IP",
+        "True-Client-IP",
+        "Forwarded-For",
+        "X-Cluster-Client-IP",
+        "X-Original-Forwarded-For",
+        "CF-Connecting-IP",
+        "Fastly-Client-IP",
+        "X-Envoy-External-Address",
+        "X-Forwarded",
+        "X-Forwarded-Host",
+        "X-Forwarded-Server",
+        "X-Forwarded-Prefix",
+        "X-Forwarded-Ssl",
+        "X_Forwarded_Host",
+        "X-FORWARDED-BY",
+    ];
+    for name in vouched {
+        passes(
+            &format!("GET / HTTP/1.1\nHost: a\n{name}: 10.0.0.1\nX-Other: 1\n\n"),
+            "GET / HTTP/1.1\nHost: a\nX-Other: 1\nFORWARDED\n\n",
+        );
+        let (_, out) = read_with(&format!("GET / HTTP/1.1\r\nHost: a\r\n{name}: 10.0.0.1\r\n\r\n"), true, None);
+        assert_eq!(out.contains(&format!("\n{name}: 10.0.0.1\n")), !name.contains('_'), "{out}");
+        // `Connection` does not take away what a front says.
+        let named = format!("GET / HTTP/1.1\r\nHost: a\r\nConnection: {name}\r\n{name}: 10.0.0.1\r\n\r\n");
+        assert_eq!(read_with(&named, true, None).1.contains(": 10.0.0.1\n"), !name.contains('_'));
+    }
     let text = "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 10.0.0.1\r\n\r\n";
     let (_, out) = read_with(text, true, None);
     assert!(out.contains("X-Forwarded-For: 10.0.0.1, 192.0.2.7\n"), "{out}");
@@ -137,6 +171,34 @@ fn bodies_are_framed_once() {
     }
     refused("POST / HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", Refusal::ENCODING);
     refused("CONNECT a:1 HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n", Refusal::UNWANTED_BODY);
+}
+
+#[test]
+fn fields_that_frame_a_body_are_written_in_one_way() {
+    for spelled in ["Transfer-Encoding: chunked", "transfer-encoding:\tchunked", "Transfer-encodinG:  ChUnKeD \t "] {
+        let text = format!("POST / HTTP/1.1\nHost: a\n{spelled}\nA: b\n\n");
+        passes(&text, "POST / HTTP/1.1\nHost: a\nA: b\nTransfer-Encoding: chunked\nFORWARDED\n\n");
+    }
+    for (said, written) in [("007", "7"), ("00", "0"), ("0000000000000000018", "18")] {
+        let text = format!("POST / HTTP/1.1\nHost: a\nContent-Length: {said}\nA: b\n\n");
+        passes(&text, &format!("POST / HTTP/1.1\nHost: a\nA: b\nContent-Length: {written}\nFORWARDED\n\n"));
+    }
+    passes(
+        "POST / HTTP/1.1\nHost: a\nContent-Length: 0\n\n",
+        "POST / HTTP/1.1\nHost: a\nContent-Length: 0\nFORWARDED\n\n",
+    );
+}
+
+#[test]
+fn a_tunnel_is_refused_where_it_is_not_asked_for() {
+    let forwarded = forwarded();
+    let asking = Asking { forwarded: &forwarded, trusted: true, connect: false, longest_body: None };
+    for text in ["CONNECT b:443 HTTP/1.1\r\nHost: b\r\n\r\n", "CONNECT / HTTP/1.0\r\n\r\n"] {
+        assert_eq!(read(text.as_bytes(), &asking, None, &mut Vec::new()), Err(Refusal::CONNECT));
+    }
+    // Methods are told apart by case (RFC 9110, 9.1): this is another one, for a path.
+    let other = read(b"connect / HTTP/1.1\r\nHost: b\r\n\r\n", &asking, None, &mut Vec::new());
+    assert_eq!(other.map(|request| request.map(|request| request.method)), Ok(Some(Method::Other)));
 }
 
 #[test]

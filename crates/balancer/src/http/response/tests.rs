@@ -55,6 +55,23 @@ fn bodies_end_where_all_readers_see_their_end() {
 }
 
 #[test]
+fn fields_that_frame_an_answer_are_written_in_one_way() {
+    let cases = [
+        ("GET", "200 OK\r\nTransfer-Encoding:\tCHUNKED\r\nA: b", "HTTP/1.1 200 OK\nA: b\nTransfer-Encoding: chunked\n"),
+        ("GET", "200 OK\r\nContent-Length: 05\r\nA: b", "HTTP/1.1 200 OK\nA: b\nContent-Length: 5\n"),
+        ("HEAD", "200 OK\r\nContent-Length: 5", "HTTP/1.1 200 OK\nContent-Length: 5\n"),
+        ("GET", "304 Not\r\nContent-Length: 5", "HTTP/1.1 304 Not\nContent-Length: 5\n"),
+        // These have neither, whatever a backend says.
+        ("GET", "204 No\r\nContent-Length: 5\r\nA: b", "HTTP/1.1 204 No\nA: b\n"),
+        ("GET", "204 No\r\nTransfer-Encoding: chunked\r\nA: b", "HTTP/1.1 204 No\nA: b\n"),
+        ("GET", "103 Early\r\nContent-Length: 5\r\nA: b", "HTTP/1.1 103 Early\nA: b\n"),
+    ];
+    for (method, text, expected) in cases {
+        assert_eq!(read_to(&request(method), &format!("HTTP/1.1 {text}\r\n\r\n")).1, expected, "{text:?}");
+    }
+}
+
+#[test]
 fn an_answer_with_two_meanings_is_none() {
     let cases = [
         "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",

@@ -478,6 +478,12 @@ static CASES: &[Case] = &[
         &[("", Some("None")), ("1", Some("Some(1)")), ("604800", Some("Some(604800)")), ("0", None), ("604801", None)],
     ),
     case(
+        names::CONNECT,
+        &[HTTP],
+        connect,
+        &[("", Some("false")), ("true", Some("true")), ("false", Some("false")), ("yes", None)],
+    ),
+    case(
         names::LAYER,
         &[],
         behind,

@@ -27,7 +27,7 @@ fn a_key_is_answered_by_who_understood_it() {
 #[test]
 fn it_is_asked_for_in_the_words_of_either_version() {
     let forwarded = forwarded();
-    let asking = Asking { forwarded: &forwarded, trusted: false, longest_body: None };
+    let asking = Asking { forwarded: &forwarded, trusted: false, connect: true, longest_body: None };
     let fields = [("sec-websocket-version", "13"), ("sec-websocket-key", "theirs"), ("sec-websocket-protocol", "x")];
     let (parts, mut out) = (asked(Some("websocket"), &fields), Vec::new());
     let request = to_h1(&parts, &asking, &Key::new(0), &mut out).expect("it can be asked");
@@ -79,7 +79,7 @@ fn an_upgrade_becomes_a_stream_and_its_answer_is_one_of_http_1() {
 #[test]
 fn nothing_else_is_made_of_a_stream() {
     let forwarded = forwarded();
-    let asking = Asking { forwarded: &forwarded, trusted: false, longest_body: None };
+    let asking = Asking { forwarded: &forwarded, trusted: false, connect: true, longest_body: None };
     for (parts, expected) in [
         (asked(None, &[]), Refusal::TARGET),
         (asked(Some("connect-udp"), &[]), Refusal::PROTOCOL),
