@@ -21,6 +21,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
+use crate::engine::backend_permits::{BackendPermit, SourcePlace};
 use crate::engine::context::{Context, Phase};
 use crate::engine::deadline::Deadline;
 use crate::engine::secure::TlsFacts;
@@ -112,6 +113,8 @@ struct Trip<'a> {
     deadline: Deadline,
     begun: Instant,
     backend: Option<SocketAddr>,
+    /// Counts the connection to the backend, and the client among those that have one.
+    permits: Option<(SourcePlace, BackendPermit)>,
     moved: Moved,
     /// When the first byte went each way.
     first: [Option<Instant>; 2],
@@ -120,16 +123,28 @@ struct Trip<'a> {
 impl<'a> Trip<'a> {
     fn begin(ends: Ends, serving: &'a Arc<Serving>, context: &'a Context, tls: Option<TlsFacts>) -> Trip<'a> {
         let deadline = Deadline::after(context.thread().options().connect);
-        let begun = Instant::now();
-        Trip { ends, serving, context, tls, deadline, begun, backend: None, moved: Moved::default(), first: [None; 2] }
+        let (begun, moved) = (Instant::now(), Moved::default());
+        Trip { ends, serving, context, tls, deadline, begun, backend: None, permits: None, moved, first: [None; 2] }
     }
 
     /// A backend that has been told who the client is.
     async fn dial(&mut self) -> Option<TcpStream> {
         let (mut tried, client) = (Vec::new(), self.ends.client);
+        let source = self.context.source();
+        let limit = self.context.thread().options().connect;
+        let place = match source.try_place() {
+            Some(place) => Some(place),
+            None => Box::pin(source.place(limit)).await,
+        };
+        let Some(place) = place else {
+            self.context.counters().no_backend.add(1);
+            self.finish();
+            return None;
+        };
+        self.deadline.put_off(limit);
         loop {
             let dialled = dial::dial(self.serving, client, &mut tried, &mut self.deadline, self.context).await;
-            let Some(Dialled { stream, chosen }) = dialled else {
+            let Some(Dialled { stream, chosen, permit }) = dialled else {
                 self.finish();
                 return None;
             };
@@ -139,6 +154,7 @@ impl<'a> Trip<'a> {
                 continue;
             }
             self.backend = Some(chosen.address());
+            self.permits = Some((place, permit));
             self.context.bind(chosen);
             return Some(stream);
         }

@@ -1,0 +1,130 @@
+//! Permits for connections to backends: bounded for each thread, for each backend and for each client address.
+//!
+//! A request or connection of bytes first has a place of its client address, then a new connection has a permit of its backend
+//! and of the thread. All three are waited for in the order of arrival, for a bounded time.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fairlead_runtime::budget::{Budget, Permit};
+use foldhash::fast::RandomState;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+use super::quotas::Quotas;
+use super::sources::Source;
+
+/// Number of backends after which those without connections are forgotten.
+const KNOWN: usize = 1024;
+
+/// The connections to backends that a thread may have.
+#[derive(Debug)]
+pub(crate) struct BackendPermits {
+    all: Arc<Semaphore>,
+    each: RefCell<HashMap<SocketAddr, Arc<Semaphore>, RandomState>>,
+    most_each: usize,
+    waiting: Cell<usize>,
+    budget: Budget,
+}
+
+/// Permission to have one connection to a backend.
+#[derive(Debug)]
+pub(crate) struct BackendPermit {
+    _thread: OwnedSemaphorePermit,
+    _backend: OwnedSemaphorePermit,
+    /// For metrics.
+    _counted: Option<Permit>,
+}
+
+/// A place of a client address among those that use backends.
+#[derive(Debug)]
+pub(crate) struct SourcePlace {
+    _place: OwnedSemaphorePermit,
+}
+
+/// Counts one that waits.
+struct Waiting<'a>(&'a Cell<usize>);
+
+impl<'a> Waiting<'a> {
+    fn begin(count: &'a Cell<usize>) -> Waiting<'a> {
+        count.set(count.get() + 1);
+        Waiting(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
+impl BackendPermits {
+    pub(super) fn new(quotas: &Quotas) -> BackendPermits {
+        BackendPermits {
+            all: Arc::new(Semaphore::new(quotas.backends.min(Semaphore::MAX_PERMITS))),
+            each: RefCell::default(),
+            most_each: quotas.backends_share.min(Semaphore::MAX_PERMITS),
+            waiting: Cell::new(0),
+            budget: quotas.backend_budget.clone(),
+        }
+    }
+
+    /// True if connections that wait for their next request should be closed for those that wait for a connection.
+    pub(crate) fn are_awaited(&self) -> bool {
+        self.waiting.get() > 0
+    }
+
+    /// Waits for a permit of a backend. `make_room` closes a connection that is not in use.
+    pub(crate) async fn acquire(&self, to: SocketAddr, limit: Duration, make_room: impl Fn()) -> Option<BackendPermit> {
+        let backend = self.backend(to);
+        if let Some(permit) = self.try_acquire(&backend) {
+            return Some(permit);
+        }
+        make_room();
+        if let Some(permit) = self.try_acquire(&backend) {
+            return Some(permit);
+        }
+        let _waiting = Waiting::begin(&self.waiting);
+        let both = async {
+            let backend = backend.acquire_owned().await.ok()?;
+            let thread = self.all.clone().acquire_owned().await.ok()?;
+            Some(self.permit(thread, backend))
+        };
+        timeout(limit, both).await.ok().flatten()
+    }
+
+    fn try_acquire(&self, backend: &Arc<Semaphore>) -> Option<BackendPermit> {
+        let backend = backend.clone().try_acquire_owned().ok()?;
+        let thread = self.all.clone().try_acquire_owned().ok()?;
+        Some(self.permit(thread, backend))
+    }
+
+    fn permit(&self, thread: OwnedSemaphorePermit, backend: OwnedSemaphorePermit) -> BackendPermit {
+        BackendPermit { _thread: thread, _backend: backend, _counted: self.budget.acquire_unattributed(1).ok() }
+    }
+
+    fn backend(&self, to: SocketAddr) -> Arc<Semaphore> {
+        let mut each = self.each.borrow_mut();
+        if each.len() > KNOWN {
+            each.retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
+        }
+        each.entry(to).or_insert_with(|| Arc::new(Semaphore::new(self.most_each))).clone()
+    }
+}
+
+impl Source {
+    /// Returns a place of this client address among those that use backends, if one is free.
+    pub(crate) fn try_place(&self) -> Option<SourcePlace> {
+        let place = self.backends.clone().try_acquire_owned().ok()?;
+        Some(SourcePlace { _place: place })
+    }
+
+    /// Waits for a place of this client address among those that use backends.
+    pub(crate) async fn place(&self, limit: Duration) -> Option<SourcePlace> {
+        let place = timeout(limit, self.backends.clone().acquire_owned()).await.ok()?.ok()?;
+        Some(SourcePlace { _place: place })
+    }
+}
