@@ -134,7 +134,10 @@ impl<'a> Trip<'a> {
         let limit = self.context.thread().options().connect;
         let place = match source.try_place() {
             Some(place) => Some(place),
-            None => Box::pin(source.place(limit)).await,
+            None => {
+                let room = || self.context.thread().memory.end_stalled(Some(&source));
+                Box::pin(source.place(limit, room)).await
+            }
         };
         let Some(place) = place else {
             self.context.counters().no_backend.add(1);

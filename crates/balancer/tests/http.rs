@@ -13,6 +13,8 @@ mod ends;
 mod lab;
 #[path = "http/leaving.rs"]
 mod leaving;
+#[path = "http/limits.rs"]
+mod limits;
 #[path = "http/programs.rs"]
 mod programs;
 #[path = "http/requests.rs"]

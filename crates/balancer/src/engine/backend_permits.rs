@@ -12,13 +12,16 @@ use std::time::Duration;
 use fairlead_runtime::budget::{Budget, Permit};
 use foldhash::fast::RandomState;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
+use tokio::time::sleep;
 
 use super::quotas::Quotas;
 use super::sources::Source;
 
 /// Number of backends after which those without connections are forgotten.
 const KNOWN: usize = 1024;
+
+/// Time after which room is asked for again.
+const RETRY: Duration = Duration::from_millis(50);
 
 /// The connections to backends that a thread may have.
 #[derive(Debug)]
@@ -66,7 +69,7 @@ impl BackendPermits {
         BackendPermits {
             all: Arc::new(Semaphore::new(quotas.backends.min(Semaphore::MAX_PERMITS))),
             each: RefCell::default(),
-            most_each: quotas.backends_share.min(Semaphore::MAX_PERMITS),
+            most_each: quotas.each_backend.min(Semaphore::MAX_PERMITS),
             waiting: Cell::new(0),
             budget: quotas.backend_budget.clone(),
         }
@@ -83,17 +86,13 @@ impl BackendPermits {
         if let Some(permit) = self.try_acquire(&backend) {
             return Some(permit);
         }
-        make_room();
-        if let Some(permit) = self.try_acquire(&backend) {
-            return Some(permit);
-        }
         let _waiting = Waiting::begin(&self.waiting);
         let both = async {
             let backend = backend.acquire_owned().await.ok()?;
             let thread = self.all.clone().acquire_owned().await.ok()?;
             Some(self.permit(thread, backend))
         };
-        timeout(limit, both).await.ok().flatten()
+        wait(both, limit, make_room).await
     }
 
     fn try_acquire(&self, backend: &Arc<Semaphore>) -> Option<BackendPermit> {
@@ -123,8 +122,23 @@ impl Source {
     }
 
     /// Waits for a place of this client address among those that use backends.
-    pub(crate) async fn place(&self, limit: Duration) -> Option<SourcePlace> {
-        let place = timeout(limit, self.backends.clone().acquire_owned()).await.ok()?.ok()?;
-        Some(SourcePlace { _place: place })
+    pub(crate) async fn place(&self, limit: Duration, make_room: impl Fn()) -> Option<SourcePlace> {
+        let place = async { self.backends.clone().acquire_owned().await.ok() };
+        Some(SourcePlace { _place: wait(place, limit, make_room).await? })
+    }
+}
+
+/// Waits for a permit. Asks again and again for room, since what stalls now may stall for long enough in a moment.
+async fn wait<T>(permit: impl Future<Output = Option<T>>, limit: Duration, make_room: impl Fn()) -> Option<T> {
+    let asking = async {
+        loop {
+            make_room();
+            sleep(RETRY).await;
+        }
+    };
+    tokio::select! {
+        permit = permit => permit,
+        () = asking => None,
+        () = sleep(limit) => None,
     }
 }

@@ -245,7 +245,7 @@ impl Opened {
     /// Counts the connection for another client address: the one that a trusted front has named.
     pub(super) fn attribute(&self, client: IpAddr) {
         let thread = &self.context.local.thread;
-        let source = thread.sources.enter(client, thread.quotas.backends_share);
+        let source = thread.sources.enter(client, thread.quotas.source_backends);
         let before = self.context.connection.source.replace(source);
         thread.sources.leave(&before);
     }

@@ -149,17 +149,24 @@ impl ThreadMemory {
 
     /// Ends the exchange that has stalled longest of some, if it has stalled long enough. `source`: of this client only.
     pub(crate) fn end_stalled(&self, source: Option<&Rc<Source>>) {
+        self.end_stalled_for(STALLED, 0, source);
+    }
+
+    /// Ends the exchange that has stalled longest of some that hold so much and have stalled so long. Returns false if there is
+    /// none.
+    fn end_stalled_for(&self, least: Duration, holding: u64, source: Option<&Rc<Source>>) -> bool {
         let now = Instant::now();
         let victim = {
             let exchanges = self.exchanges.borrow();
             let stalled = exchanges.sample(SAMPLE).filter_map(|one| {
                 let mine = source.is_none_or(|source| Rc::ptr_eq(source, &one.source));
-                let since = one.stalled.get().filter(|since| mine && now.duration_since(*since) >= STALLED)?;
-                (!one.ended.get()).then_some((since, one))
+                let since = one.stalled.get().filter(|since| mine && now.duration_since(*since) >= least)?;
+                (one.held.get() >= holding && !one.ended.get()).then_some((since, one))
             });
             stalled.min_by_key(|(since, _)| *since).map(|(_, one)| one.clone())
         };
-        victim.into_iter().for_each(|victim| self.end(&victim, now));
+        victim.iter().for_each(|victim| self.end(victim, now));
+        victim.is_some()
     }
 
     /// Ends the exchange that holds most of some, one whose client is waited for first: more is in use than there is.
@@ -238,7 +245,7 @@ impl Held {
         &self.exchange.source
     }
 
-    /// True if the exchange may hold so many more bytes. If not, a stalled exchange is ended, and asking again later helps.
+    /// Returns true if the exchange may hold so many more bytes. If not, asking again later may help.
     pub(crate) fn admits(&self, more: usize) -> bool {
         let Exchange { thread, source, held, .. } = &*self.exchange;
         let (memory, more) = (&thread.memory, more as u64);
@@ -248,10 +255,16 @@ impl Held {
         // Once half of the memory is in use, one client address may have half of it.
         let greedy = source.is_limited() && source.held.get() + more > most / 2 / thread.options.threads as u64;
         let fits = memory.fits(more, limit) && !(greedy && !memory.fits(more, most / 2));
-        if !fits {
-            memory.end_stalled(None);
+        match (fits, small) {
+            (true, _) => true,
+            // A small exchange takes the place of one that waits for its client and holds as much. What that held comes back
+            // when its task runs, which is before the next event of this thread is read.
+            (false, true) => memory.end_stalled_for(Duration::ZERO, more, greedy.then_some(source)),
+            (false, false) => {
+                memory.end_stalled(None);
+                false
+            }
         }
-        fits
     }
 
     /// Records whether the client is the one that is waited for: to take bytes, or to send those it announced.

@@ -39,8 +39,8 @@ pub(super) fn begin(local: &Rc<Local>, stream: TcpStream, peer: SocketAddr, at: 
     }
     let thread = &local.thread;
     let source = match fronted {
-        true => Source::front(thread.quotas.backends_share),
-        false => thread.sources.enter(peer.ip(), thread.quotas.backends_share),
+        true => Source::front(thread.quotas.source_backends),
+        false => thread.sources.enter(peer.ip(), thread.quotas.source_backends),
     };
     if source.is_limited() && source.connections.get() > thread.quotas.source_connections {
         thread.sources.leave(&source);

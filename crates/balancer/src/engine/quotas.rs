@@ -12,8 +12,11 @@ use super::Options;
 const CONNECTIONS_PERCENT: u64 = 30;
 /// Share of the client descriptors of the process that may be pipes, in percent. A pipe has two descriptors.
 const PIPES_PERCENT: u64 = 12;
-/// Part of all connections that one client address, or one backend, may have: half.
-const SHARE: usize = 2;
+/// Part of all connections that one client address may have, in percent.
+const SOURCE_PERCENT: usize = 50;
+/// Part of all connections to backends that may lead to one backend, in percent: more than one client address may have, so that
+/// a client cannot use up a backend.
+const BACKEND_PERCENT: usize = 75;
 /// Maximum number of clients that are in the midst of a PROXY header or a TLS handshake.
 const OPENINGS: usize = 1000;
 /// Part of those that one client address may have: a quarter.
@@ -34,8 +37,10 @@ pub(crate) struct Quotas {
     pub(super) source_connections: usize,
     /// Maximum connections to backends from a thread.
     pub(super) backends: usize,
-    /// Maximum connections to backends from a thread that serve one client address, or lead to one backend.
-    pub(super) backends_share: usize,
+    /// Maximum connections to backends from a thread that serve one client address.
+    pub(super) source_backends: usize,
+    /// Maximum connections from a thread that lead to one backend.
+    pub(super) each_backend: usize,
     /// Maximum pipes of a thread.
     pub(super) pipes: usize,
     /// Maximum connections of a thread that have not finished their PROXY header or TLS handshake.
@@ -52,16 +57,17 @@ impl Quotas {
         let clients = options.connections.min(part(CONNECTIONS_PERCENT)).max(1);
         let backends = options.backend_connections.min(part(CONNECTIONS_PERCENT)).max(1);
         let each = |all: usize| (all / options.threads).max(1);
-        let half = |all: usize| (all / SHARE).max(1);
+        let share = |all: usize, percent: usize| (all / 100 * percent + all % 100 * percent / 100).max(1);
         let budget = |name, total: u64| options.account.budget(name, Limits::total(total));
         Quotas {
             client_budget: budget("balancer connections", clients as u64),
             backend_budget: budget("balancer backend connections", backends as u64),
             memory: budget("balancer buffers", options.buffers),
             connections: each(clients),
-            source_connections: half(each(clients)),
+            source_connections: share(each(clients), SOURCE_PERCENT),
             backends: each(backends),
-            backends_share: half(each(backends)),
+            source_backends: share(each(backends), SOURCE_PERCENT),
+            each_backend: share(each(backends), BACKEND_PERCENT),
             pipes: each(part(PIPES_PERCENT) / 2),
             openings: each(OPENINGS),
             source_openings: (each(OPENINGS) / OPENINGS_SHARE).max(1),

@@ -92,9 +92,11 @@ impl Attempts {
         let place = match watch.held.source().try_place() {
             Some(place) => place,
             None => {
-                // The client has all connections it may have: one that does not take its answers gives way to its others.
-                engine.memory.end_stalled(Some(watch.held.source()));
-                Box::pin(watch.held.source().place(most)).await.ok_or(Refusal::BUSY)?
+                // The client has all connections it may have: those of its requests that do not take their answers give
+                // way to its others.
+                let source = watch.held.source();
+                let room = || engine.memory.end_stalled(Some(source));
+                Box::pin(source.place(most, room)).await.ok_or(Refusal::BUSY)?
             }
         };
         loop {
