@@ -79,10 +79,20 @@ pub struct Entry {
 #[derive(Debug)]
 struct Shared {
     destination: Destination,
-    waiting: Mutex<Vec<Entry>>,
+    waiting: Mutex<Waiting>,
     lost: Arc<AtomicU64>,
 }
 
+/// Lines that wait for the writer.
+#[derive(Debug, Default)]
+struct Waiting {
+    entries: Vec<Entry>,
+    /// Bytes of what clients said in them.
+    bytes: usize,
+}
+
+/// Maximum bytes of requests and agents in lines that wait: clients choose how long those are.
+const LARGEST_QUEUE: usize = 8 << 20;
 /// Lines that wait for the writer: half a million a second can be written, if each is looked at in time.
 const LONGEST_QUEUE: usize = 50_000;
 
@@ -94,8 +104,11 @@ impl Log {
     /// Writes a line.
     pub fn write(&self, entry: Entry) {
         let mut waiting = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.len() < LONGEST_QUEUE {
-            waiting.push(entry);
+        let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let bytes = length(&entry.request) + length(&entry.agent);
+        if waiting.entries.len() < LONGEST_QUEUE && waiting.bytes + bytes <= LARGEST_QUEUE {
+            waiting.bytes += bytes;
+            waiting.entries.push(entry);
         } else {
             self.0.lost.fetch_add(1, Ordering::Relaxed);
         }
@@ -105,7 +118,8 @@ impl Log {
     fn take(&self, into: &mut Vec<Entry>) {
         into.clear();
         let mut waiting = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::swap(&mut *waiting, into);
+        waiting.bytes = 0;
+        std::mem::swap(&mut waiting.entries, into);
     }
 
     fn destination(&self) -> &Destination {

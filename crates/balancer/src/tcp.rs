@@ -24,6 +24,7 @@ use tokio::time::Instant;
 use crate::engine::backend_permits::{BackendPermit, SourcePlace};
 use crate::engine::context::{Context, Phase};
 use crate::engine::deadline::Deadline;
+use crate::engine::memory::Held;
 use crate::engine::secure::TlsFacts;
 use crate::log::Entry;
 use crate::proxy_header;
@@ -102,6 +103,10 @@ enum How {
 pub(crate) struct Moved {
     pub(crate) up: u64,
     pub(crate) down: u64,
+    /// Bytes that were read and wait to be written.
+    pub(crate) waiting: usize,
+    /// True if bytes wait for the client to take them.
+    pub(crate) waits_for_client: bool,
 }
 
 /// One connection on its way, with what is to be told of it.
@@ -196,6 +201,7 @@ impl<'a> Trip<'a> {
     async fn carry(&mut self, mut poll: impl FnMut(&mut Task<'_>, &mut Moved) -> Poll<io::Result<()>>) -> How {
         let idle = self.serving.spec.idle;
         self.deadline.put_off(idle);
+        let held = Held::new(self.context.thread(), self.context.source(), None);
         poll_fn(|cx| {
             if self.context.poll_phase(Phase::Over, cx).is_ready() {
                 return Poll::Ready(How::Over);
@@ -204,6 +210,12 @@ impl<'a> Trip<'a> {
             let carried = poll(cx, &mut moved);
             if moved.up + moved.down > 0 {
                 self.count(moved, idle);
+                held.progressed();
+            }
+            held.set(moved.waiting);
+            held.waits_for_client(moved.waits_for_client);
+            if held.poll_ended(cx).is_ready() {
+                return Poll::Ready(How::Over);
             }
             match carried {
                 Poll::Ready(Ok(())) => Poll::Ready(How::Done),

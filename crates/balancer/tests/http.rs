@@ -7,14 +7,14 @@ mod abuse;
 mod bodies;
 #[path = "http/change.rs"]
 mod change;
+#[path = "http/client2.rs"]
+mod client2;
 #[path = "http/ends.rs"]
 mod ends;
 #[path = "http/lab.rs"]
 mod lab;
 #[path = "http/leaving.rs"]
 mod leaving;
-#[path = "http/limits.rs"]
-mod limits;
 #[path = "http/programs.rs"]
 mod programs;
 #[path = "http/requests.rs"]

@@ -16,13 +16,15 @@ use super::bond::Bound;
 use super::context::{Connection, Context, Phase, Thread, close_resting};
 use super::counters::{Counters, Totals};
 use super::slots::Slots;
-use super::sources::Source;
+use super::sources::{OpeningEntry, Source};
 use crate::backends::Backends;
 use crate::serving::Current;
 
 /// How long what has no time to drain still has: long enough for an exchange that is under way, as good as at once for
 /// connections that stay.
 const PARTING: Duration = Duration::from_secs(1);
+/// Time that a PROXY header or a TLS handshake has at least, however many others wait for theirs.
+const OPENING: Duration = Duration::from_secs(1);
 
 /// What all threads share of a listener.
 #[derive(Debug)]
@@ -250,23 +252,25 @@ impl Opened {
         thread.sources.leave(&before);
     }
 
-    /// Begins to wait for a PROXY header or a TLS handshake. If too many do, the one that began first is ended.
+    /// Begins to wait for a PROXY header or a TLS handshake. If too many do, or too many of this client, the one of them that
+    /// began first is ended, unless it began a moment ago: many honest clients may come at once.
     pub(super) fn begin_opening(&self) -> Opening {
         let thread = self.context.local.thread.clone();
         let (connection, source) = (self.context.connection.clone(), self.context.source());
+        let (turn, since) = (thread.turn(), Instant::now());
         source.openings.set(source.openings.get() + 1);
-        let turn = thread.turn();
         let mut openings = thread.openings.borrow_mut();
-        openings.push_back((turn, source.clone(), connection));
+        openings.push_back(OpeningEntry { turn, since, source: source.clone(), connection });
         let greedy = source.is_limited() && source.openings.get() > thread.quotas.source_openings;
         let oldest = match greedy {
-            true => openings.iter().find(|(_, one, _)| Rc::ptr_eq(one, &source)),
+            true => openings.iter().find(|one| Rc::ptr_eq(&one.source, &source)),
             false if openings.len() > thread.quotas.openings => openings.front(),
             false => None,
         };
-        let oldest = oldest.map(|(_, _, connection)| connection.clone());
+        let old = oldest.filter(|one| since.duration_since(one.since) >= OPENING);
+        let old = old.map(|one| one.connection.clone());
         drop(openings);
-        oldest.into_iter().for_each(|connection| connection.advance(Phase::Over));
+        old.into_iter().for_each(|connection| connection.advance(Phase::Over));
         Opening { thread, source, turn }
     }
 }
@@ -283,7 +287,7 @@ impl Drop for Opening {
         self.source.openings.set(self.source.openings.get() - 1);
         let mut openings = self.thread.openings.borrow_mut();
         // They are in the order of their turns.
-        if let Ok(index) = openings.binary_search_by_key(&self.turn, |(turn, ..)| *turn) {
+        if let Ok(index) = openings.binary_search_by_key(&self.turn, |one| one.turn) {
             openings.remove(index);
         }
     }

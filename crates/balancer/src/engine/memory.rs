@@ -88,7 +88,13 @@ pub(crate) struct Outbox {
 pub(crate) struct Flushed<S> {
     stream: S,
     outbox: Rc<Outbox>,
+    /// Bytes read since others last had their turn.
+    read: usize,
 }
+
+/// Maximum bytes that a connection of HTTP/2 reads before the tasks of its streams have their turn. h2 decodes all that has come,
+/// and a byte of HPACK may become a field of 104 bytes: what that adds up to is seen by no stream before.
+const READ: usize = 64 << 10;
 
 /// Bytes for a stream of HTTP/2, counted until they are written or dropped.
 #[derive(Debug, Default)]
@@ -344,13 +350,22 @@ impl Held {
 impl<S> Flushed<S> {
     /// Wraps the socket of a connection of HTTP/2.
     pub(crate) fn new(stream: S, outbox: Rc<Outbox>) -> Flushed<S> {
-        Flushed { stream, outbox }
+        Flushed { stream, outbox, read: 0 }
     }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Flushed<S> {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_read(context, into)
+        let this = self.get_mut();
+        if this.read >= READ {
+            this.read = 0;
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let before = into.filled().len();
+        let polled = Pin::new(&mut this.stream).poll_read(context, into);
+        this.read = if polled.is_pending() { 0 } else { this.read + into.filled().len() - before };
+        polled
     }
 }
 
@@ -372,7 +387,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Flushed<S> {
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Flushed { stream, outbox } = self.get_mut();
+        let Flushed { stream, outbox, .. } = self.get_mut();
         let flushed = Pin::new(stream).poll_flush(context);
         if flushed.is_ready() {
             // Dropped after the borrow ends: a charge that is dropped wakes those that wait.

@@ -1,8 +1,7 @@
 //! Clients by address, as a thread sees them: what each address uses of the thread, so that one client cannot use all of it.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -10,6 +9,7 @@ use std::sync::Arc;
 use fairlead_runtime::budget::Sender;
 use foldhash::fast::RandomState;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 /// What the connections of one client address use of a thread.
 #[derive(Debug)]
@@ -30,8 +30,18 @@ pub(super) struct Sources {
     all: RefCell<HashMap<Sender, Rc<Source>, RandomState>>,
 }
 
+/// A connection that has not finished its PROXY header or TLS handshake.
+#[derive(Debug)]
+pub(super) struct OpeningEntry {
+    /// The turn of the thread in which it began.
+    pub(super) turn: u64,
+    pub(super) since: Instant,
+    pub(super) source: Rc<Source>,
+    pub(super) connection: Rc<super::context::Connection>,
+}
+
 /// Connections that have not finished their PROXY header or TLS handshake, the oldest first.
-pub(super) type Openings = RefCell<VecDeque<(u64, Rc<Source>, Rc<super::context::Connection>)>>;
+pub(super) type Openings = RefCell<VecDeque<OpeningEntry>>;
 
 impl Source {
     /// Returns the source of a trusted front, which speaks for many clients.

@@ -23,10 +23,11 @@ use super::dial;
 use super::head;
 use super::pool::Pool;
 use super::refusal::Refusal;
+use super::response::Interims;
 use super::stream::Stream;
 use crate::engine::backend_permits::BackendPermit;
 use crate::engine::context::Thread;
-use crate::engine::memory::Chunk;
+use crate::engine::memory::{Chunk, Flushed};
 use crate::tls::ClientTls;
 
 /// How many streams one connection carries; then there is another.
@@ -76,6 +77,7 @@ pub(crate) type Sending = (Waiting, SendStream<Chunk>);
 pub(crate) struct Waiting {
     response: ResponseFuture,
     refused: bool,
+    interims: Interims,
     state: Rc<LineState>,
 }
 
@@ -152,7 +154,7 @@ impl Lines {
     }
 }
 
-type Shaken = (SendRequest<Chunk>, client::Connection<Stream, Chunk>);
+type Shaken = (SendRequest<Chunk>, client::Connection<Flushed<Stream>, Chunk>);
 
 async fn shake(
     to: SocketAddr,
@@ -161,6 +163,7 @@ async fn shake(
     most: Duration,
 ) -> Result<Shaken, Refusal> {
     let stream = dial::connect(to, tls, greeting, most).await?;
+    let stream = Flushed::new(stream, Rc::default());
     match timeout(most, builder().handshake(stream)).await {
         Ok(Ok(shaken)) => Ok(shaken),
         Ok(Err(_)) => Err(Refusal::UNREACHABLE),
@@ -184,7 +187,7 @@ fn builder() -> client::Builder {
 
 /// Moves a connection's frames until it ends, or has carried nothing for long enough.
 async fn drive(
-    connection: client::Connection<Stream, Chunk>,
+    connection: client::Connection<Flushed<Stream>, Chunk>,
     _permit: BackendPermit,
     to: SocketAddr,
     state: Rc<LineState>,
@@ -211,7 +214,7 @@ impl Line {
     fn new(
         send: SendRequest<Chunk>,
         tls: Option<Arc<ClientTls>>,
-        (mut connection, permit): (client::Connection<Stream, Chunk>, BackendPermit),
+        (mut connection, permit): (client::Connection<Flushed<Stream>, Chunk>, BackendPermit),
         to: SocketAddr,
         lines: Weak<Lines>,
     ) -> Line {
@@ -247,7 +250,7 @@ impl Line {
             Failure::Broke { silent: true }
         })?;
         self.state.active.set(self.state.active.get() + 1);
-        Ok((Waiting { response, refused: false, state: self.state }, stream))
+        Ok((Waiting { response, refused: false, interims: Interims::default(), state: self.state }, stream))
     }
 }
 
@@ -259,6 +262,10 @@ impl Waiting {
 
     /// Waits for the answer.
     pub(crate) fn poll(&mut self, task: &mut Task<'_>) -> Poll<Result<Answer<RecvStream>, Failure>> {
+        // Interim answers of HTTP/2 are not passed on, but a backend may not send them without end.
+        while let Poll::Ready(Some(Ok(_))) = self.response.poll_informational(task) {
+            self.interims.count()?;
+        }
         match ready!(Pin::new(&mut self.response).poll(task)) {
             Ok(answer) => Poll::Ready(Ok(answer)),
             Err(error) => {

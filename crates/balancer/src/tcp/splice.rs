@@ -48,6 +48,8 @@ impl<'a> Both<'a> {
         if self.down.poll(cx, self.backend, self.client, &mut moved.down, thread)?.is_ready() && !self.up.ended {
             self.down.pass_end(self.client);
         }
+        moved.waiting = self.up.rest.capacity() + self.down.rest.capacity();
+        moved.waits_for_client = !self.down.rest.is_empty();
         if self.up.ended && self.down.ended { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
 
