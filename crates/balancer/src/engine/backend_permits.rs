@@ -36,6 +36,11 @@ pub(crate) struct BackendPermits {
 /// Permission to have one connection to a backend.
 #[derive(Debug)]
 pub(crate) struct BackendPermit {
+    _permits: Box<Permits>,
+}
+
+#[derive(Debug)]
+struct Permits {
     _thread: OwnedSemaphorePermit,
     _backend: OwnedSemaphorePermit,
     /// For metrics.
@@ -44,8 +49,12 @@ pub(crate) struct BackendPermit {
 
 /// A place of a client address among those that use backends.
 #[derive(Debug)]
-pub(crate) struct SourcePlace {
-    _place: OwnedSemaphorePermit,
+pub(crate) struct SourcePlace(Arc<Semaphore>);
+
+impl Drop for SourcePlace {
+    fn drop(&mut self) {
+        self.0.add_permits(1);
+    }
 }
 
 /// Counts one that waits.
@@ -102,7 +111,8 @@ impl BackendPermits {
     }
 
     fn permit(&self, thread: OwnedSemaphorePermit, backend: OwnedSemaphorePermit) -> BackendPermit {
-        BackendPermit { _thread: thread, _backend: backend, _counted: self.budget.acquire_unattributed(1).ok() }
+        let counted = self.budget.acquire_unattributed(1).ok();
+        BackendPermit { _permits: Box::new(Permits { _thread: thread, _backend: backend, _counted: counted }) }
     }
 
     fn backend(&self, to: SocketAddr) -> Arc<Semaphore> {
@@ -117,14 +127,17 @@ impl BackendPermits {
 impl Source {
     /// Returns a place of this client address among those that use backends, if one is free.
     pub(crate) fn try_place(&self) -> Option<SourcePlace> {
-        let place = self.backends.clone().try_acquire_owned().ok()?;
-        Some(SourcePlace { _place: place })
+        self.backends.try_acquire().ok()?.forget();
+        Some(SourcePlace(self.backends.clone()))
     }
 
     /// Waits for a place of this client address among those that use backends.
     pub(crate) async fn place(&self, limit: Duration, make_room: impl Fn()) -> Option<SourcePlace> {
-        let place = async { self.backends.clone().acquire_owned().await.ok() };
-        Some(SourcePlace { _place: wait(place, limit, make_room).await? })
+        let place = async {
+            self.backends.acquire().await.ok()?.forget();
+            Some(SourcePlace(self.backends.clone()))
+        };
+        wait(place, limit, make_room).await
     }
 }
 

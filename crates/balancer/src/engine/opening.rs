@@ -30,7 +30,8 @@ pub(super) fn begin(local: &Rc<Local>, stream: TcpStream, peer: SocketAddr, at: 
     let serving = local.shared.current.get();
     let listener = &serving.listener;
     // Only a front that is trusted is asked for a header; who else sends one is refused.
-    let fronted = listener.accept_proxy && contains(&serving.trusted, peer.ip());
+    let front = contains(&serving.trusted, peer.ip());
+    let fronted = listener.accept_proxy && front;
     if !is_ready(&serving) || (!fronted && !is_allowed(&serving, peer.ip())) {
         local.counters().refused.add(1);
         // If it fails the connection ends in the ordinary way.
@@ -38,7 +39,8 @@ pub(super) fn begin(local: &Rc<Local>, stream: TcpStream, peer: SocketAddr, at: 
         return;
     }
     let thread = &local.thread;
-    let source = match fronted {
+    // A front speaks for many clients.
+    let source = match front {
         true => Source::front(thread.quotas.source_backends),
         false => thread.sources.enter(peer.ip(), thread.quotas.source_backends),
     };

@@ -110,7 +110,7 @@ impl Attempts {
             {
                 return Ok(Reached { chosen, backend, place });
             }
-            let connecting = async {
+            let connected = Box::pin(async {
                 let permit = engine.backends.acquire(to, most, || {
                     shared.pool.close_one();
                     engine.memory.end_stalled(None);
@@ -118,8 +118,8 @@ impl Attempts {
                 let permit = permit.await.ok_or(Refusal::BUSY)?;
                 let stream = dial::connect(to, tls, &greeting, most).await?;
                 Ok(Backend::new(stream, !greeting.is_empty(), permit))
-            };
-            match Box::pin(connecting).await {
+            });
+            match connected.await {
                 Ok(backend) => return Ok(Reached { chosen, backend, place }),
                 // That says nothing of the backend.
                 Err(Refusal::BUSY) => return Err(Refusal::BUSY),

@@ -148,10 +148,11 @@ impl Watch {
     pub(crate) async fn limit<T>(
         &mut self,
         limit: Duration,
-        work: impl FnMut(&mut Context<'_>, &mut Watch) -> Poll<T>,
+        mut work: impl FnMut(&mut Context<'_>, &mut Watch) -> Poll<T>,
     ) -> Result<T, TimedOut> {
         let mut started = false;
-        self.limit_from(limit, &mut started, work).await
+        self.begin_pace();
+        poll_fn(|context| self.step(context, limit, &mut started, &mut work)).await
     }
 
     /// Does something within the time that has started, or within so much time from now on.
@@ -162,18 +163,28 @@ impl Watch {
         mut work: impl FnMut(&mut Context<'_>, &mut Watch) -> Poll<T>,
     ) -> Result<T, TimedOut> {
         self.begin_pace();
-        let done = poll_fn(|context| {
-            if let Poll::Ready(done) = work(context, self) {
-                return Poll::Ready(Ok(done));
-            }
-            if !*started {
-                *started = true;
-                self.start(limit);
-            }
-            self.poll(context).map(Err)
-        })
-        .await;
-        self.held.waits_for_client(false);
-        done
+        poll_fn(|context| self.step(context, limit, started, &mut work)).await
+    }
+
+    fn step<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        limit: Duration,
+        started: &mut bool,
+        work: &mut impl FnMut(&mut Context<'_>, &mut Watch) -> Poll<T>,
+    ) -> Poll<Result<T, TimedOut>> {
+        if let Poll::Ready(done) = work(context, self) {
+            self.held.waits_for_client(false);
+            return Poll::Ready(Ok(done));
+        }
+        if !*started {
+            *started = true;
+            self.start(limit);
+        }
+        let timed_out = self.poll(context);
+        if timed_out.is_ready() {
+            self.held.waits_for_client(false);
+        }
+        timed_out.map(Err)
     }
 }
