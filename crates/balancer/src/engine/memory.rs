@@ -259,8 +259,9 @@ impl Held {
         let most = memory.most();
         let limit = if small { most } else { most / 3 * 2 };
         // Once half of the memory is in use, one client address may have half of it.
-        let greedy = source.is_limited() && source.held.get() + more > most / 2 / thread.options.threads as u64;
-        let fits = memory.fits(more, limit) && !(greedy && !memory.fits(more, most / 2));
+        let much = source.held.get() + more > most / 2 / thread.options.threads as u64;
+        let greedy = source.is_limited() && much && !memory.fits(more, most / 2);
+        let fits = memory.fits(more, limit) && !greedy;
         match (fits, small) {
             (true, _) => true,
             // A small exchange takes the place of one that waits for its client and holds as much. What that held comes back
