@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use ipnet::IpNet;
 
 use crate::announce::Times;
+use crate::engine;
 use crate::pools::{Pool, Range, overlap};
 use crate::spec::Scheme;
 use crate::tls::Place;
@@ -40,6 +41,28 @@ pub struct Config {
     pub interfaces: Vec<String>,
     /// How Nodes that announce addresses tell each other that they live.
     pub heartbeats: Times,
+    /// What the threads that carry bytes may use.
+    pub limits: Limits,
+}
+
+/// What the threads that carry bytes may use of the machine. Connections are also bounded by the process's descriptors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Maximum connections of clients.
+    pub connections: usize,
+    /// Maximum connections to backends.
+    pub backend_connections: usize,
+    /// Maximum bytes held for requests under way and for clients and backends that are slow.
+    pub buffers: u64,
+    /// Least bytes a second of bodies while the client is the one that is waited for; 0: no least rate.
+    pub least_rate: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        let engine::Options { connections, backend_connections, buffers, least_rate, .. } = engine::Options::default();
+        Limits { connections, backend_connections, buffers, least_rate }
+    }
 }
 
 /// Where access logs go.
@@ -90,6 +113,7 @@ impl Default for Config {
             default: true,
             interfaces: Vec::new(),
             heartbeats: Times::default(),
+            limits: Limits::default(),
         }
     }
 }

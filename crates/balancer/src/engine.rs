@@ -8,14 +8,19 @@
 //! concern: sockets of addresses that stay are never closed, and a socket that goes accepts first what waits in it.
 
 mod accepting;
+pub(crate) mod backend_permits;
 pub(crate) mod bond;
 pub mod context;
 pub mod counters;
 pub mod deadline;
 mod listener;
+pub(crate) mod memory;
 mod opening;
 pub(crate) mod orders;
+mod quotas;
 pub(crate) mod secure;
+mod slots;
+pub(crate) mod sources;
 mod thread;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -28,6 +33,7 @@ use std::time::Duration;
 use fairlead_api::source::Key;
 use fairlead_api::view::Protocol;
 use fairlead_kernel::relay;
+use fairlead_runtime::budget::Account;
 use tokio::time::Instant;
 
 use crate::backends::{BackendStatus, Rules};
@@ -36,6 +42,7 @@ use crate::serving::{Current, Serving};
 pub use context::Context;
 use counters::Totals;
 use listener::Shared;
+use quotas::Quotas;
 use thread::{Command, Commands};
 
 /// How an engine is to be.
@@ -48,6 +55,13 @@ pub struct Options {
     pub connections: usize,
     /// How many of them one listener may have.
     pub listener_connections: usize,
+    /// Maximum number of connections to backends, as far as the process may have descriptors.
+    pub backend_connections: usize,
+    /// Maximum bytes held for requests under way and for clients and backends that are slow.
+    pub buffers: u64,
+    /// Least bytes a second, over a minute, that a client must send of a body it announced, or take of an answer, while the
+    /// client is the one that is waited for. 0: no least rate.
+    pub least_rate: u64,
     /// How long a client may take for what has to come first: its PROXY header and the TLS handshake.
     pub opening: Duration,
     /// How long a backend may take to accept a connection.
@@ -56,7 +70,14 @@ pub struct Options {
     pub body: Option<u64>,
     /// The zone this Node is in, for load balancers that do not cross zones.
     pub zone: Option<String>,
+    /// The account of the process, which has its limits and the budgets of all components.
+    pub account: Account,
 }
+
+/// Maximum bytes held for slow clients and backends, unless configured.
+const BUFFERS: u64 = 96 << 20;
+/// Least rate of bodies in bytes a second, unless configured: half of what Apache's `RequestReadTimeout` asks for.
+const LEAST_RATE: u64 = 240;
 
 impl Default for Options {
     fn default() -> Options {
@@ -64,10 +85,14 @@ impl Default for Options {
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             connections: 200_000,
             listener_connections: 100_000,
+            backend_connections: 200_000,
+            buffers: BUFFERS,
+            least_rate: LEAST_RATE,
             opening: Duration::from_secs(10),
             connect: Duration::from_secs(5),
             body: None,
             zone: None,
+            account: Account::default(),
         }
     }
 }
@@ -139,13 +164,10 @@ struct Entry {
 impl Engine {
     /// Starts the threads. They run in the network namespace of the caller.
     pub fn start(options: Options) -> io::Result<Engine> {
-        // A connection takes two descriptors, and a busy one two more for each way.
-        let descriptors = relay::raise_descriptor_limit().unwrap_or(1024);
-        let most = usize::try_from(descriptors / 3).unwrap_or(usize::MAX);
-        let (threads, connections) = (options.threads.max(1), options.connections.min(most));
-        let options = Arc::new(Options { threads, connections, ..options });
+        let options = Arc::new(Options { threads: options.threads.max(1), ..options });
+        let quotas = Arc::new(Quotas::new(&options));
         let checks = Checks::start()?;
-        let threads = (0..options.threads).map(|index| thread::start(index, options.clone()));
+        let threads = (0..options.threads).map(|index| thread::start(index, options.clone(), quotas.clone()));
         let threads = threads.map(|made| made.map(|(commands, thread)| (commands, Some(thread))));
         let threads = threads.collect::<io::Result<Vec<_>>>()?;
         Ok(Engine { options, threads, listeners: Mutex::default(), checks })

@@ -63,6 +63,7 @@ pub async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
     context: Context,
 ) {
     let shared = context.own::<Shared>();
+    shared.buffers.count_pipes(&context.thread().pipe_count);
     let forwarded = Forwarded::new(&ends, tls.is_some());
     let connection = Connection { ends, forwarded, tls, current, context };
     if connection.tls.as_ref().is_some_and(|tls| tls.alpn == Some("h2")) {
@@ -76,6 +77,11 @@ pub async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
             Box::pin(h2::serve(Rewound::new(first, stream), connection, shared)).await;
         }
     }
+}
+
+/// Closes a connection to a backend that waits for a request on this thread.
+pub(crate) fn close_idle_backend(context: &Context) {
+    context.own::<Shared>().pool.close_one();
 }
 
 /// What a client begins with.

@@ -5,6 +5,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fairlead_monitor::Format;
+use fairlead_runtime::budget::Account;
+use fairlead_runtime::metrics::BudgetMetrics;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder};
 use prometheus_client::metrics::MetricType;
@@ -66,9 +68,21 @@ const BACKENDS: usize = 20_000;
 impl Metrics {
     /// Nobody is asked yet.
     pub fn new() -> Metrics {
+        Metrics::made(None)
+    }
+
+    /// Returns metrics that also show the budgets of an account.
+    pub fn with_budgets(account: Account) -> Metrics {
+        Metrics::made(Some(BudgetMetrics::new(account)))
+    }
+
+    fn made(budgets: Option<BudgetMetrics>) -> Metrics {
         let (mut registry, asked) = (Registry::default(), Asked::default());
         registry.register_collector(Box::new(asked.clone()));
         registry.register_collector(Box::new(fairlead_monitor::Process));
+        if let Some(budgets) = budgets {
+            registry.register_collector(Box::new(budgets));
+        }
         Metrics { registry: Arc::new(registry), asked }
     }
 

@@ -19,6 +19,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
 use fairlead_cluster::{Cluster, leader};
+use fairlead_runtime::budget::Account;
 use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -50,6 +51,8 @@ pub struct Settings {
     pub spool: PathBuf,
     /// Where to say how load balancers do; `None`: nowhere.
     pub page: Option<SocketAddr>,
+    /// The account of the process, which has its limits and the budgets of all components.
+    pub account: Account,
 }
 
 /// Who gives out addresses.
@@ -79,7 +82,7 @@ pub async fn run(cluster: Cluster, settings: Settings, stop: CancellationToken) 
     let (tell, found) = watch::channel(Arc::new(Found::default()));
     let shown = async {
         if let Some(address) = settings.page {
-            page::serve(page.clone(), address, stop.clone()).await;
+            page::serve(page.clone(), address, settings.account.clone(), stop.clone()).await;
         }
     };
     let part = node::Part { here, page: page.clone(), found: found.clone() };

@@ -21,8 +21,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
+use crate::engine::backend_permits::{BackendPermit, SourcePlace};
 use crate::engine::context::{Context, Phase};
 use crate::engine::deadline::Deadline;
+use crate::engine::memory::Held;
 use crate::engine::secure::TlsFacts;
 use crate::log::Entry;
 use crate::proxy_header;
@@ -101,6 +103,10 @@ enum How {
 pub(crate) struct Moved {
     pub(crate) up: u64,
     pub(crate) down: u64,
+    /// Bytes that were read and wait to be written.
+    pub(crate) waiting: usize,
+    /// True if bytes wait for the client to take them.
+    pub(crate) waits_for_client: bool,
 }
 
 /// One connection on its way, with what is to be told of it.
@@ -112,6 +118,8 @@ struct Trip<'a> {
     deadline: Deadline,
     begun: Instant,
     backend: Option<SocketAddr>,
+    /// Counts the connection to the backend, and the client among those that have one.
+    permits: Option<(SourcePlace, BackendPermit)>,
     moved: Moved,
     /// When the first byte went each way.
     first: [Option<Instant>; 2],
@@ -120,16 +128,31 @@ struct Trip<'a> {
 impl<'a> Trip<'a> {
     fn begin(ends: Ends, serving: &'a Arc<Serving>, context: &'a Context, tls: Option<TlsFacts>) -> Trip<'a> {
         let deadline = Deadline::after(context.thread().options().connect);
-        let begun = Instant::now();
-        Trip { ends, serving, context, tls, deadline, begun, backend: None, moved: Moved::default(), first: [None; 2] }
+        let (begun, moved) = (Instant::now(), Moved::default());
+        Trip { ends, serving, context, tls, deadline, begun, backend: None, permits: None, moved, first: [None; 2] }
     }
 
     /// A backend that has been told who the client is.
     async fn dial(&mut self) -> Option<TcpStream> {
         let (mut tried, client) = (Vec::new(), self.ends.client);
+        let source = self.context.source();
+        let limit = self.context.thread().options().connect;
+        let place = match source.try_place() {
+            Some(place) => Some(place),
+            None => {
+                let room = || self.context.thread().memory.end_stalled(Some(&source));
+                Box::pin(source.place(limit, room)).await
+            }
+        };
+        let Some(place) = place else {
+            self.context.counters().no_backend.add(1);
+            self.finish();
+            return None;
+        };
+        self.deadline.put_off(limit);
         loop {
             let dialled = dial::dial(self.serving, client, &mut tried, &mut self.deadline, self.context).await;
-            let Some(Dialled { stream, chosen }) = dialled else {
+            let Some(Dialled { stream, chosen, permit }) = dialled else {
                 self.finish();
                 return None;
             };
@@ -139,6 +162,7 @@ impl<'a> Trip<'a> {
                 continue;
             }
             self.backend = Some(chosen.address());
+            self.permits = Some((place, permit));
             self.context.bind(chosen);
             return Some(stream);
         }
@@ -177,6 +201,7 @@ impl<'a> Trip<'a> {
     async fn carry(&mut self, mut poll: impl FnMut(&mut Task<'_>, &mut Moved) -> Poll<io::Result<()>>) -> How {
         let idle = self.serving.spec.idle;
         self.deadline.put_off(idle);
+        let held = Held::new(self.context.thread(), self.context.source(), None);
         poll_fn(|cx| {
             if self.context.poll_phase(Phase::Over, cx).is_ready() {
                 return Poll::Ready(How::Over);
@@ -185,6 +210,12 @@ impl<'a> Trip<'a> {
             let carried = poll(cx, &mut moved);
             if moved.up + moved.down > 0 {
                 self.count(moved, idle);
+                held.progressed();
+            }
+            held.set(moved.waiting);
+            held.waits_for_client(moved.waits_for_client);
+            if held.poll_ended(cx).is_ready() {
+                return Poll::Ready(How::Over);
             }
             match carried {
                 Poll::Ready(Ok(())) => Poll::Ready(How::Done),

@@ -7,6 +7,8 @@ mod abuse;
 mod bodies;
 #[path = "http/change.rs"]
 mod change;
+#[path = "http/client2.rs"]
+mod client2;
 #[path = "http/ends.rs"]
 mod ends;
 #[path = "http/lab.rs"]

@@ -116,7 +116,8 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
     });
     let balancer = tokio::spawn({
         let (server, config, stop) = (service.clone(), config.clone(), stop.clone());
-        async move { balancer::beside(&server, &config, stop).await }
+        let account = account.clone();
+        async move { balancer::beside(&server, &config, account, stop).await }
     });
     let machine = tokio::spawn({
         let (server, config, stop) = (service.clone(), config.clone(), stop.clone());

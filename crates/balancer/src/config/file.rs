@@ -12,7 +12,7 @@ use jiff::SignedDuration;
 use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, de};
 
-use super::{Bucket, Config, ConfigError};
+use super::{Bucket, Config, ConfigError, Limits};
 use crate::announce::Times;
 use crate::pools::{Pool, Range};
 use crate::spec::Scheme;
@@ -53,6 +53,7 @@ struct File {
     default: bool,
     interfaces: Vec<String>,
     heartbeats: Heartbeats,
+    limits: LimitsEntry,
 }
 
 #[derive(Deserialize)]
@@ -238,6 +239,44 @@ impl TryFrom<HeartbeatsEntry> for Heartbeats {
     }
 }
 
+/// What threads may use.
+#[derive(Default, Deserialize)]
+#[serde(try_from = "LimitsFile")]
+struct LimitsEntry(Limits);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct LimitsFile {
+    connections: Option<usize>,
+    backend_connections: Option<usize>,
+    buffers: Option<u64>,
+    least_rate: Option<u64>,
+}
+
+/// Least bytes of buffers: less would not hold one request of each thread.
+const LEAST_BUFFERS: u64 = 4 << 20;
+
+impl TryFrom<LimitsFile> for LimitsEntry {
+    type Error = &'static str;
+
+    fn try_from(file: LimitsFile) -> Result<LimitsEntry, &'static str> {
+        let usual = Limits::default();
+        let limits = Limits {
+            connections: file.connections.unwrap_or(usual.connections),
+            backend_connections: file.backend_connections.unwrap_or(usual.backend_connections),
+            buffers: file.buffers.unwrap_or(usual.buffers),
+            least_rate: file.least_rate.unwrap_or(usual.least_rate),
+        };
+        if limits.connections == 0 || limits.backend_connections == 0 {
+            return Err("limits: connections and backendConnections are at least 1");
+        }
+        if limits.buffers < LEAST_BUFFERS {
+            return Err("limits: buffers are at least 4194304 bytes (4 MiB)");
+        }
+        Ok(LimitsEntry(limits))
+    }
+}
+
 impl From<File> for Config {
     fn from(file: File) -> Config {
         let plain =
@@ -253,6 +292,7 @@ impl From<File> for Config {
             default: file.default,
             interfaces: file.interfaces,
             heartbeats: file.heartbeats.0,
+            limits: file.limits.0,
         }
     }
 }

@@ -1,4 +1,4 @@
-use super::{Bucket, Config};
+use super::{Bucket, Config, Limits};
 use crate::spec::Scheme;
 use crate::tls::Place;
 
@@ -33,6 +33,7 @@ vpcRanges: [10.0.0.0/8]
 default: false
 interfaces: [eth0]
 heartbeats: {interval: 1s, limit: 2500ms, alone: 20s}
+limits: {connections: 1000, backendConnections: 900, buffers: 8388608, leastRate: 0}
 ",
     )
     .unwrap();
@@ -45,6 +46,8 @@ heartbeats: {interval: 1s, limit: 2500ms, alone: 20s}
     assert!(config.certificates.values().any(|one| matches!(one, Place::Secret { name, .. } if name == "tls")));
     assert!(matches!(&config.buckets["far"], Bucket::S3 { region, .. } if region == "eu-central-1"));
     assert_eq!((config.backend_ca.is_some(), config.default), (true, false));
+    let limits = Limits { connections: 1000, backend_connections: 900, buffers: 8 << 20, least_rate: 0 };
+    assert_eq!(config.limits, limits);
     assert_eq!((config.trusted_fronts.len(), config.vpc_ranges.len(), config.interfaces.len()), (1, 1, 1));
     let times = config.heartbeats;
     assert_eq!([times.interval, times.limit, times.alone].map(|time| time.as_millis()), [1000, 2500, 20_000]);
@@ -81,6 +84,8 @@ fn a_mistake_is_told_with_its_line() {
     check("heartbeats: {alone: 5m}\n", &["line 1: ", "from 50ms to 30s"]);
     check("heartbeats: {interval: 1s}\n", &["line 1: ", "at least two intervals"]);
     check("heartbeats: {interval: 1s, limit: 3s, alone: 900ms}\n", &["line 1: ", "not shorter than the interval"]);
+    check("limits: {buffers: 1}\n", &["line 1: ", "at least 4194304 bytes"]);
+    check("limits: {connections: 0}\n", &["line 1: ", "at least 1"]);
     check("heartbeats: {interval: soon}\n", &["line 1: ", "soon"]);
     check("heartbeats: {beat: 1s}\n", &["line 1: ", "unknown key `beat`"]);
     check("default: perhaps\n", &["line 1: "]);

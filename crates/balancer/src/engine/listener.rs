@@ -2,24 +2,29 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fairlead_runtime::budget::Permit;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, spawn_local};
 use tokio::time::{Instant, sleep_until};
 
 use super::bond::Bound;
-use super::context::{Connection, Context, Phase, Thread};
+use super::context::{Connection, Context, Phase, Thread, close_resting};
 use super::counters::{Counters, Totals};
+use super::slots::Slots;
+use super::sources::{OpeningEntry, Source};
 use crate::backends::Backends;
 use crate::serving::Current;
 
 /// How long what has no time to drain still has: long enough for an exchange that is under way, as good as at once for
 /// connections that stay.
 const PARTING: Duration = Duration::from_secs(1);
+/// Time that a PROXY header or a TLS handshake has at least, however many others wait for theirs.
+const OPENING: Duration = Duration::from_secs(1);
 
 /// What all threads share of a listener.
 #[derive(Debug)]
@@ -66,6 +71,7 @@ pub(crate) struct Local {
 
 impl Local {
     pub(super) fn new(thread: Rc<Thread>, shared: Arc<Shared>) -> Local {
+        thread.listeners.set(thread.listeners.get() + 1);
         Local {
             thread,
             shared,
@@ -83,12 +89,28 @@ impl Local {
         &self.shared.counters[self.thread.index]
     }
 
-    /// Whether one more connection may be.
+    /// True if one more connection can be accepted.
     pub(super) fn has_room(&self) -> bool {
+        let Thread { quotas, listeners, .. } = &*self.thread;
+        if self.is_full() {
+            return false;
+        }
+        // A quarter of all places is divided among the listeners, so that one with many clients leaves room for the others.
+        let (used, own) = (self.thread.connections.borrow().len(), self.connections.borrow().len());
+        let common = quotas.connections - quotas.connections / 4;
+        let reserved = quotas.connections / 4 / listeners.get().max(1);
+        used < common || (own < reserved && used < quotas.connections)
+    }
+
+    /// Closes a connection that waits for a request, so that another can be accepted. Returns false if there is none.
+    pub(super) fn make_room(&self) -> bool {
+        if self.is_full() { close_resting(&self.connections) } else { close_resting(&self.thread.connections) }
+    }
+
+    /// True if this listener has as many connections as one may have.
+    fn is_full(&self) -> bool {
         let options = &self.thread.options;
-        let fits = |count: usize, most: usize| count < (most / options.threads).max(1);
-        fits(self.thread.connections.get(), options.connections)
-            && fits(self.connections.borrow().used, options.listener_connections)
+        self.connections.borrow().len() >= (options.listener_connections / options.threads).max(1)
     }
 
     /// Accepts at an address, until [`Local::close`].
@@ -118,6 +140,7 @@ impl Local {
             stop.notify_one();
         }
         self.draining.set(true);
+        self.thread.listeners.set(self.thread.listeners.get().saturating_sub(1));
         self.connections.borrow().iter().for_each(|one| one.advance(Phase::Draining));
         let (parting, local) = (self.shared.parting(), self.clone());
         spawn_local(async move {
@@ -143,17 +166,18 @@ impl Local {
         }
     }
 
-    /// Writes a new connection down.
-    pub(super) fn open(self: &Rc<Self>) -> Opened {
-        let connection = Rc::new(Connection::new());
+    /// Records a new connection of a source, which has counted it.
+    pub(super) fn open(self: &Rc<Self>, source: Rc<Source>) -> Opened {
+        let connection = Rc::new(Connection::new(source));
         if self.draining.get() {
             connection.advance(Phase::Draining);
         }
         let slot = self.connections.borrow_mut().put(connection.clone());
-        self.thread.connections.set(self.thread.connections.get() + 1);
+        let thread_slot = self.thread.connections.borrow_mut().put(connection.clone());
         self.counters().accepted.add(1);
         self.counters().active.add(1);
-        Opened { context: Context { local: self.clone(), connection }, slot }
+        let counted = self.thread.quotas.client_budget.acquire_unattributed(1).ok();
+        Opened { context: Context { local: self.clone(), connection }, slot, thread_slot, _counted: counted }
     }
 
     /// Writes a bond down; where.
@@ -214,54 +238,67 @@ async fn follow(local: std::rc::Weak<Local>, backends: Arc<Backends>) {
 pub(crate) struct Opened {
     pub(crate) context: Context,
     slot: usize,
+    thread_slot: usize,
+    /// For metrics.
+    _counted: Option<Permit>,
+}
+
+impl Opened {
+    /// Counts the connection for another client address: the one that a trusted front has named.
+    pub(super) fn attribute(&self, client: IpAddr) {
+        let thread = &self.context.local.thread;
+        let source = thread.sources.enter(client, thread.quotas.source_backends);
+        let before = self.context.connection.source.replace(source);
+        thread.sources.leave(&before);
+    }
+
+    /// Begins to wait for a PROXY header or a TLS handshake. If too many do, or too many of this client, the one of them that
+    /// began first is ended, unless it began a moment ago: many honest clients may come at once.
+    pub(super) fn begin_opening(&self) -> Opening {
+        let thread = self.context.local.thread.clone();
+        let (connection, source) = (self.context.connection.clone(), self.context.source());
+        let (turn, since) = (thread.turn(), Instant::now());
+        source.openings.set(source.openings.get() + 1);
+        let mut openings = thread.openings.borrow_mut();
+        openings.push_back(OpeningEntry { turn, since, source: source.clone(), connection });
+        let greedy = source.is_limited() && source.openings.get() > thread.quotas.source_openings;
+        let oldest = match greedy {
+            true => openings.iter().find(|one| Rc::ptr_eq(&one.source, &source)),
+            false if openings.len() > thread.quotas.openings => openings.front(),
+            false => None,
+        };
+        let old = oldest.filter(|one| since.duration_since(one.since) >= OPENING);
+        let old = old.map(|one| one.connection.clone());
+        drop(openings);
+        old.into_iter().for_each(|connection| connection.advance(Phase::Over));
+        Opening { thread, source, turn }
+    }
+}
+
+/// A connection that has not finished its PROXY header or TLS handshake, as long as this lives.
+pub(super) struct Opening {
+    thread: Rc<Thread>,
+    source: Rc<Source>,
+    turn: u64,
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        self.source.openings.set(self.source.openings.get() - 1);
+        let mut openings = self.thread.openings.borrow_mut();
+        // They are in the order of their turns.
+        if let Ok(index) = openings.binary_search_by_key(&self.turn, |one| one.turn) {
+            openings.remove(index);
+        }
+    }
 }
 
 impl Drop for Opened {
     fn drop(&mut self) {
         let local = &self.context.local;
         local.connections.borrow_mut().take(self.slot);
-        local.thread.connections.set(local.thread.connections.get() - 1);
+        local.thread.connections.borrow_mut().take(self.thread_slot);
+        local.thread.sources.leave(&self.context.source());
         local.counters().active.sub(1);
-    }
-}
-
-/// Connections or bonds in places that are used again.
-#[derive(Debug)]
-struct Slots<T> {
-    all: Vec<Option<Rc<T>>>,
-    free: Vec<usize>,
-    used: usize,
-}
-
-impl<T> Default for Slots<T> {
-    fn default() -> Slots<T> {
-        Slots { all: Vec::new(), free: Vec::new(), used: 0 }
-    }
-}
-
-impl<T> Slots<T> {
-    fn put(&mut self, one: Rc<T>) -> usize {
-        self.used += 1;
-        match self.free.pop() {
-            Some(slot) => {
-                self.all[slot] = Some(one);
-                slot
-            }
-            None => {
-                self.all.push(Some(one));
-                self.all.len() - 1
-            }
-        }
-    }
-
-    fn take(&mut self, slot: usize) {
-        if self.all.get_mut(slot).and_then(Option::take).is_some() {
-            self.used -= 1;
-            self.free.push(slot);
-        }
-    }
-
-    fn iter(&self) -> impl Iterator<Item = &Rc<T>> {
-        self.all.iter().flatten()
     }
 }

@@ -18,6 +18,7 @@ use tokio::task::spawn_local;
 use super::context::Phase;
 use super::listener::{Local, Opened};
 use super::secure;
+use super::sources::Source;
 use crate::engine::secure::TlsFacts;
 use crate::proxy_header::{self, Header};
 use crate::serving::{Ends, Serving};
@@ -29,14 +30,27 @@ pub(super) fn begin(local: &Rc<Local>, stream: TcpStream, peer: SocketAddr, at: 
     let serving = local.shared.current.get();
     let listener = &serving.listener;
     // Only a front that is trusted is asked for a header; who else sends one is refused.
-    let fronted = listener.accept_proxy && contains(&serving.trusted, peer.ip());
+    let front = contains(&serving.trusted, peer.ip());
+    let fronted = listener.accept_proxy && front;
     if !is_ready(&serving) || (!fronted && !is_allowed(&serving, peer.ip())) {
         local.counters().refused.add(1);
         // If it fails the connection ends in the ordinary way.
         let _ = stream.set_zero_linger();
         return;
     }
-    let opened = local.open();
+    let thread = &local.thread;
+    // A front speaks for many clients.
+    let source = match front {
+        true => Source::front(thread.quotas.source_backends),
+        false => thread.sources.enter(peer.ip(), thread.quotas.source_backends),
+    };
+    if source.is_limited() && source.connections.get() > thread.quotas.source_connections {
+        thread.sources.leave(&source);
+        local.counters().refused.add(1);
+        let _ = stream.set_zero_linger();
+        return;
+    }
+    let opened = local.open(source);
     let ends = Ends { client: peer, local: at, peer };
     let wrapped = fronted || serving.tls.is_some() || serving.reencrypt.is_some();
     if !wrapped && listener.speaks == Speaks::Bytes && !listener.accept_proxy {
@@ -61,11 +75,15 @@ async fn web(stream: TcpStream, ends: Ends, opened: Opened) {
 async fn open(stream: TcpStream, ends: Ends, serving: Arc<Serving>, opened: Opened, fronted: bool) {
     let context = opened.context.clone();
     let limit = context.thread().options().opening;
-    let unwrapped = tokio::time::timeout(limit, unwrap(stream, ends, &serving, &opened, fronted));
-    let unwrapped = match unwrapped.await {
-        Ok(unwrapped) => unwrapped,
-        Err(_) => return context.counters().slow.add(1),
+    let opening = opened.begin_opening();
+    let unwrapped = tokio::select! {
+        biased;
+        unwrapped = tokio::time::timeout(limit, unwrap(stream, ends, &serving, &opened, fronted)) => unwrapped.ok(),
+        // Newer ones need its place.
+        () = poll_fn(|cx| context.poll_phase(Phase::Over, cx)) => None,
     };
+    drop(opening);
+    let Some(unwrapped) = unwrapped else { return context.counters().slow.add(1) };
     let (client, ends) = match unwrapped {
         Some(unwrapped) => unwrapped,
         None => return,
@@ -119,6 +137,7 @@ async fn unwrap(
                 return None;
             }
         }
+        opened.attribute(ends.client.ip());
         // The front itself may come, or whoever it comes for is allowed.
         if ends.client != ends.peer && !is_allowed(serving, ends.client.ip()) {
             counters.refused.add(1);

@@ -14,6 +14,7 @@ use super::Options;
 use super::context::Thread;
 use super::listener::{Local, Shared};
 use super::orders::{Giver, Taker, orders};
+use super::quotas::Quotas;
 
 #[cfg(test)]
 mod tests;
@@ -82,14 +83,18 @@ impl Command {
 }
 
 /// Starts a thread. It ends when nobody can command it any more.
-pub(super) fn start(index: usize, options: Arc<Options>) -> io::Result<(Commands, JoinHandle<()>)> {
+pub(super) fn start(
+    index: usize,
+    options: Arc<Options>,
+    quotas: Arc<Quotas>,
+) -> io::Result<(Commands, JoinHandle<()>)> {
     let (giver, taker) = orders();
     // A runtime for tasks that stay on their thread is made there; whether that worked is said once.
     let (say, begun) = sync_channel(1);
     let work = move || match runtime() {
         Ok(runtime) => {
             let _ = say.send(Ok(()));
-            runtime.block_on(obey(Rc::new(Thread::new(index, options)), taker));
+            runtime.block_on(obey(Rc::new(Thread::new(index, options, quotas)), taker));
         }
         Err(error) => drop(say.send(Err(error))),
     };

@@ -10,6 +10,7 @@ use super::h2c::Line;
 use super::refusal::Refusal;
 use super::watch::Watch;
 use crate::backends::Chosen;
+use crate::engine::backend_permits::SourcePlace;
 use crate::serving::Serving;
 
 /// How many backends get a request at most.
@@ -39,6 +40,17 @@ pub(crate) enum Failure {
     Unreadable,
     /// It said nothing in time.
     Late,
+    /// It sent too many interim answers.
+    Interim,
+}
+
+/// A connection of HTTP/1 to a backend for one request.
+#[derive(Debug)]
+pub(crate) struct Reached {
+    pub(crate) chosen: Chosen,
+    pub(crate) backend: Backend,
+    /// The client's place among those that use backends.
+    pub(crate) place: SourcePlace,
 }
 
 /// What a failed request was sent on, and what it is.
@@ -74,7 +86,19 @@ impl Attempts {
         shared: &Shared,
         watch: &mut Watch,
         surely: bool,
-    ) -> Result<(Chosen, Backend), Refusal> {
+    ) -> Result<Reached, Refusal> {
+        let engine = connection.context.thread();
+        let most = engine.options().connect;
+        let place = match watch.held.source().try_place() {
+            Some(place) => place,
+            None => {
+                // The client has all connections it may have: those of its requests that do not take their answers give
+                // way to its others.
+                let source = watch.held.source();
+                let room = || engine.memory.end_stalled(Some(source));
+                Box::pin(source.place(most, room)).await.ok_or(Refusal::BUSY)?
+            }
+        };
         loop {
             let chosen = self.choose(connection)?;
             watch.bind(&connection.context, &chosen);
@@ -82,13 +106,23 @@ impl Attempts {
             let greeting = dial::greeting(&self.serving, connection);
             if !self.fresh
                 && greeting.is_empty()
-                && let Some(stream) = shared.pool.take(to, tls, surely)
+                && let Some(backend) = shared.pool.take(to, tls, surely)
             {
-                return Ok((chosen, Backend::reused(stream)));
+                return Ok(Reached { chosen, backend, place });
             }
-            let most = connection.context.thread().options().connect;
-            match Box::pin(dial::connect(to, tls, &greeting, most)).await {
-                Ok(stream) => return Ok((chosen, Backend::new(stream, !greeting.is_empty()))),
+            let connected = Box::pin(async {
+                let permit = engine.backends.acquire(to, most, || {
+                    shared.pool.close_one();
+                    engine.memory.end_stalled(None);
+                });
+                let permit = permit.await.ok_or(Refusal::BUSY)?;
+                let stream = dial::connect(to, tls, &greeting, most).await?;
+                Ok(Backend::new(stream, !greeting.is_empty(), permit))
+            });
+            match connected.await {
+                Ok(backend) => return Ok(Reached { chosen, backend, place }),
+                // That says nothing of the backend.
+                Err(Refusal::BUSY) => return Err(Refusal::BUSY),
                 Err(refusal) => self.unreachable(&chosen, connection, refusal)?,
             }
         }
@@ -106,8 +140,10 @@ impl Attempts {
             watch.bind(&connection.context, &chosen);
             let most = connection.context.thread().options().connect;
             let greeting = dial::greeting(&self.serving, connection);
-            match shared.lines.get(chosen.address(), self.serving.reencrypt.as_ref(), &greeting, most).await {
+            let (engine, tls) = (connection.context.thread(), self.serving.reencrypt.as_ref());
+            match shared.lines.get(chosen.address(), tls, &greeting, most, engine, &shared.pool).await {
                 Ok(line) => return Ok((chosen, line)),
+                Err(Refusal::BUSY) => return Err(Refusal::BUSY),
                 Err(refusal) => self.unreachable(&chosen, connection, refusal)?,
             }
         }
@@ -133,6 +169,10 @@ impl Attempts {
             Failure::Client => return Err(None),
             Failure::Refused(refusal) => return Err(Some(refusal)),
             Failure::Broke { silent } => silent,
+            Failure::Interim => {
+                chosen.failed();
+                return Err(Some(Refusal::INTERIM));
+            }
             Failure::Unreadable | Failure::Late => {
                 chosen.failed();
                 return Err(Some(if failure == Failure::Late { Refusal::LATE } else { Refusal::ANSWER }));

@@ -1,13 +1,14 @@
 //! Where bytes lie between two sockets. A thread has a stock of buffers; a connection holds one only while there are bytes in
 //! it, so that a hundred thousand idle connections cost nothing.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use fairlead_kernel::relay::Pipe;
 use tokio::io::{AsyncRead, ReadBuf};
+
+use crate::engine::context::{CountedPipe, PipeCount};
 
 /// Heads and small bodies.
 const SMALL: usize = 16 << 10;
@@ -31,7 +32,8 @@ pub(crate) struct Buffer {
 pub(crate) struct Buffers {
     free: [RefCell<Vec<Box<[u8]>>>; 2],
     heads: RefCell<Vec<Vec<u8>>>,
-    pipes: RefCell<Vec<Pipe>>,
+    pipes: RefCell<Vec<CountedPipe>>,
+    pipe_count: OnceCell<PipeCount>,
 }
 
 /// How large a buffer is wanted.
@@ -61,13 +63,18 @@ impl Buffers {
         }
     }
 
-    /// An empty pipe; `None`: the process may not have more.
-    pub(crate) fn pipe(&self) -> Option<Pipe> {
-        self.pipes.borrow_mut().pop().or_else(|| Pipe::new().ok())
+    /// Counts pipes among those of the thread.
+    pub(crate) fn count_pipes(&self, count: &PipeCount) {
+        self.pipe_count.get_or_init(|| count.clone());
+    }
+
+    /// Returns an empty pipe, or `None` if the thread or the process may not have more.
+    pub(crate) fn pipe(&self) -> Option<CountedPipe> {
+        self.pipes.borrow_mut().pop().or_else(|| self.pipe_count.get()?.open())
     }
 
     /// Takes it back, if it is empty.
-    pub(crate) fn give_pipe(&self, pipe: Pipe) {
+    pub(crate) fn give_pipe(&self, pipe: CountedPipe) {
         let mut pipes = self.pipes.borrow_mut();
         if pipe.held() == 0 && pipes.len() < PIPES {
             pipes.push(pipe);
@@ -82,7 +89,7 @@ impl Buffers {
     /// Takes it back.
     pub(crate) fn give_head(&self, mut head: Vec<u8>) {
         let mut heads = self.heads.borrow_mut();
-        if heads.len() < KEPT[0] && head.capacity() <= LARGE {
+        if heads.len() < KEPT[0] && (1..=LARGE).contains(&head.capacity()) {
             head.clear();
             heads.push(head);
         }
@@ -102,6 +109,11 @@ impl Inlet {
     /// Whether there are none.
     pub(crate) fn is_empty(&self) -> bool {
         self.bytes().is_empty()
+    }
+
+    /// Returns the size of the buffer that the bytes lie in.
+    pub(crate) fn capacity(&self) -> usize {
+        self.0.as_ref().map_or(0, |buffer| buffer.bytes.len())
     }
 
     /// Drops the first bytes; the buffer goes back with the last.

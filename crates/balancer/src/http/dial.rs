@@ -14,6 +14,7 @@ use super::h2c::Lines;
 use super::pool::Pool;
 use super::refusal::Refusal;
 use super::stream::Stream;
+use crate::engine::backend_permits::BackendPermit;
 use crate::proxy_header;
 use crate::serving::Serving;
 use crate::tcp;
@@ -36,15 +37,16 @@ pub(crate) struct Backend {
     pub(crate) reused: bool,
     /// It speaks for one client alone and cannot carry requests of others.
     pub(crate) bound: bool,
+    pub(crate) permit: BackendPermit,
 }
 
 impl Backend {
-    pub(crate) fn reused(stream: Stream) -> Backend {
-        Backend { stream, inlet: Inlet::default(), reused: true, bound: false }
+    pub(crate) fn reused(stream: Stream, permit: BackendPermit) -> Backend {
+        Backend { stream, inlet: Inlet::default(), reused: true, bound: false, permit }
     }
 
-    pub(crate) fn new(stream: Stream, bound: bool) -> Backend {
-        Backend { stream, inlet: Inlet::default(), reused: false, bound }
+    pub(crate) fn new(stream: Stream, bound: bool, permit: BackendPermit) -> Backend {
+        Backend { stream, inlet: Inlet::default(), reused: false, bound, permit }
     }
 }
 

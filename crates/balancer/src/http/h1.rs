@@ -32,6 +32,7 @@ use super::refusal::Refusal;
 use super::request::{self, Asking, Method, Note, Request};
 use super::watch::{TimedOut, Watch};
 use super::{Connection, Opening};
+use crate::engine::memory::Held;
 use crate::serving::Serving;
 use crate::spec::Speaks;
 
@@ -78,15 +79,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
     /// A connection of which nothing was read.
     pub(super) fn new(stream: S, connection: Connection, shared: Rc<Shared>) -> Session<S> {
         let idle = connection.current.get().spec.idle;
-        Session {
-            stream,
-            inlet: Inlet::default(),
-            watch: Watch::new(idle),
-            connection,
-            shared,
-            idle,
-            born: Instant::now(),
-        }
+        let held = Held::new(connection.context.thread(), connection.context.source(), None);
+        let watch = Watch::new(idle, &connection.context, held);
+        Session { stream, inlet: Inlet::default(), watch, connection, shared, idle, born: Instant::now() }
     }
 
     /// Waits for the first bytes, to see what they are.
@@ -154,6 +149,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
         match self.read(&serving, note.as_mut(), &mut head).await {
             Ok(Some(request)) => {
                 let record = note.map(|note| Record::new(&self.connection, note));
+                self.connection.context.works();
+                if !self.watch.held.admits(head.capacity()) {
+                    let goes_on = Box::pin(self.refuse(Refusal::FULL, Some(&request), record, &serving)).await;
+                    return if goes_on { Next::Request } else { Next::Part };
+                }
                 let ready = Ready { request, head, serving, record };
                 // The task of a connection is as large as the largest thing it may do.
                 let next = match ready.serving.listener.speaks {
@@ -175,6 +175,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
     /// Waits for the first byte of a request; whether it came.
     async fn wait(&mut self) -> bool {
         let Session { stream, inlet, watch, connection, shared, idle, .. } = self;
+        connection.context.rests();
         let mut draining = pin!(connection.context.draining());
         let came = watch.limit(*idle, |task, _| {
             if let Poll::Ready(read) = inlet.poll_fill(task, stream, Size::Small, &shared.buffers) {
@@ -203,10 +204,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
                 let read = request::read(self.inlet.bytes(), &asking, note.as_deref_mut(), head)?;
                 if let Some(request) = read {
                     self.inlet.consume(request.length, &self.shared.buffers);
+                    self.watch.held.waits_for_client(false);
                     return Ok(Some(request));
                 }
             }
             seen = self.inlet.bytes().len();
+            let held = &self.watch.held;
+            held.set(self.inlet.capacity());
+            held.waits_for_client(true);
+            if !held.admits(0) {
+                return Err(Refusal::FULL);
+            }
             if !begun {
                 begun = true;
                 self.watch.start(deadline);
@@ -235,6 +243,26 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
             Ok(Ok(())) => Ok(()),
             _ => Err(Failure::Client),
         }
+    }
+
+    /// Writes an interim answer to the client within the time of its request.
+    async fn say_interim(&mut self, bytes: &[u8], started: &mut bool) -> Result<(), Failure> {
+        let Session { stream, watch, idle, .. } = self;
+        let mut written = 0;
+        let saying = watch.limit_from(*idle, started, |task, watch| {
+            while written < bytes.len() {
+                match Pin::new(&mut *stream).poll_write(task, &bytes[written..]) {
+                    Poll::Ready(Ok(count @ 1..)) => written += count,
+                    Poll::Ready(_) => return Poll::Ready(Err(Failure::Client)),
+                    Poll::Pending => {
+                        watch.held.waits_for_client(true);
+                        return Poll::Pending;
+                    }
+                }
+            }
+            Pin::new(&mut *stream).poll_flush(task).map_err(|_| Failure::Client)
+        });
+        saying.await.unwrap_or(Err(Failure::Client))
     }
 
     /// Answers a request ourselves; whether the connection can go on.

@@ -21,26 +21,28 @@ use std::time::Duration;
 use ::h2::server::{self, SendResponse};
 use ::h2::{Reason, RecvStream};
 use ::http::Request as Head;
-use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::spawn_local;
 use tokio::time::Instant;
 
 use super::Connection;
 use super::dial::Shared;
-use super::head;
 use super::watch::Watch;
+use crate::engine::memory::{Chunk, Flushed, Held, Outbox};
 
 /// What a connection begins with.
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// How many streams a client may have at once.
-const STREAMS: u32 = 128;
+pub(super) const STREAMS: u32 = 128;
+/// Maximum size of the fields of a request, with 32 bytes for each field (RFC 9113, 6.5.2). h2 decodes all requests that have
+/// arrived before the first is seen here: 128 streams of this size and at most 104 bytes for each field are 8 MiB for a moment.
+const FIELD_LIST: u32 = 16 << 10;
 /// How much of bodies may be on its way: of one stream, and of all.
 const WINDOW: u32 = 256 << 10;
 const WINDOWS: u32 = 1 << 20;
-/// How much of an answer waits for its client.
-const UNSENT: usize = 256 << 10;
+/// How much of an answer waits for its client's socket: two frames.
+pub(super) const UNSENT: usize = 32 << 10;
 /// How many streams that were reset are remembered, for frames that are still on their way.
 const REMEMBERED: usize = 32;
 /// How many mistakes of a client are answered stream by stream.
@@ -60,6 +62,7 @@ pub(super) struct Streams {
     accepted: Cell<u64>,
     /// How many the client reset before they were answered.
     taken_back: Cell<u64>,
+    outbox: Rc<Outbox>,
 }
 
 /// Counts a stream as long as it lives.
@@ -76,6 +79,9 @@ impl std::ops::Deref for Active {
 impl Drop for Active {
     fn drop(&mut self) {
         self.0.active.set(self.0.active.get() - 1);
+        if self.0.active.get() == 0 {
+            self.0.connection.context.rests();
+        }
     }
 }
 
@@ -84,10 +90,14 @@ pub(super) async fn serve<S>(stream: S, connection: Connection, shared: Rc<Share
 where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
 {
-    let handshake = tokio::time::timeout(OPENING, builder().handshake::<_, Bytes>(stream));
+    connection.context.rests();
+    let outbox = Rc::<Outbox>::default();
+    let stream = Flushed::new(stream, outbox.clone());
+    let handshake = tokio::time::timeout(OPENING, builder().handshake::<_, Chunk>(stream));
     let Ok(Ok(mut h2)) = handshake.await else { return };
     let zero = || Cell::new(0);
-    let streams = Rc::new(Streams { connection, shared, active: Cell::new(0), accepted: zero(), taken_back: zero() });
+    let (active, accepted, taken_back) = (Cell::new(0), zero(), zero());
+    let streams = Rc::new(Streams { connection, shared, active, accepted, taken_back, outbox });
     accept(&mut h2, &streams).await;
     h2.graceful_shutdown();
     // Streams that run go on until they are done; the engine ends what takes too long.
@@ -102,7 +112,7 @@ fn builder() -> server::Builder {
         .max_concurrent_streams(STREAMS)
         .initial_window_size(WINDOW)
         .initial_connection_window_size(WINDOWS)
-        .max_header_list_size(head::LONGEST as u32)
+        .max_header_list_size(FIELD_LIST)
         .max_send_buffer_size(UNSENT)
         .max_concurrent_reset_streams(REMEMBERED)
         .max_pending_accept_reset_streams(REMEMBERED)
@@ -112,16 +122,16 @@ fn builder() -> server::Builder {
     builder
 }
 
-type Accepted = Option<Result<(Head<RecvStream>, SendResponse<Bytes>), ::h2::Error>>;
+type Accepted = Option<Result<(Head<RecvStream>, SendResponse<Chunk>), ::h2::Error>>;
 
 /// Takes streams until the connection is to end: idle, aged, drained, broken, or abused.
-async fn accept<S>(h2: &mut server::Connection<S, Bytes>, streams: &Rc<Streams>)
+async fn accept<S>(h2: &mut server::Connection<Flushed<S>, Chunk>, streams: &Rc<Streams>)
 where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
 {
     let Streams { connection, .. } = &**streams;
     let (born, mut spec) = (Instant::now(), connection.current.get().spec.clone());
-    let mut watch = Watch::new(spec.idle);
+    let mut watch = Watch::new(spec.idle, &connection.context, streams.held());
     let mut draining = pin!(connection.context.draining());
     loop {
         let old = spec.age.map(|age| age.saturating_sub(born.elapsed()));
@@ -150,7 +160,7 @@ where
 }
 
 /// What still comes on a connection that ends.
-async fn until_parted<S>(h2: &mut server::Connection<S, Bytes>, streams: &Streams) -> Accepted
+async fn until_parted<S>(h2: &mut server::Connection<Flushed<S>, Chunk>, streams: &Streams) -> Accepted
 where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
 {
@@ -163,13 +173,22 @@ where
     }
 }
 
-fn begin(streams: &Rc<Streams>, request: Head<RecvStream>, respond: SendResponse<Bytes>) {
+fn begin(streams: &Rc<Streams>, request: Head<RecvStream>, respond: SendResponse<Chunk>) {
     streams.accepted.set(streams.accepted.get() + 1);
     streams.active.set(streams.active.get() + 1);
-    spawn_local(stream::run(Active(streams.clone()), request, respond));
+    streams.connection.context.works();
+    if let Some(work) = stream::begin(Active(streams.clone()), request, respond) {
+        spawn_local(work);
+    }
 }
 
 impl Streams {
+    /// Begins to count what a stream holds.
+    fn held(&self) -> Held {
+        let context = &self.connection.context;
+        Held::new(context.thread(), context.source(), Some(self.outbox.clone()))
+    }
+
     /// Whether most requests are taken back by their client.
     fn abused(&self) -> bool {
         let back = self.taken_back.get();

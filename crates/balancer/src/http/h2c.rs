@@ -14,7 +14,6 @@ use std::time::Duration;
 use ::h2::client::{self, ResponseFuture, SendRequest};
 use ::h2::{Ping, PingPong, Reason, RecvStream, SendStream};
 use ::http::{Request as Head, Response as Answer};
-use bytes::Bytes;
 use foldhash::fast::RandomState;
 use tokio::task::spawn_local;
 use tokio::time::{Instant, sleep, timeout};
@@ -22,8 +21,13 @@ use tokio::time::{Instant, sleep, timeout};
 use super::attempts::Failure;
 use super::dial;
 use super::head;
+use super::pool::Pool;
 use super::refusal::Refusal;
+use super::response::Interims;
 use super::stream::Stream;
+use crate::engine::backend_permits::BackendPermit;
+use crate::engine::context::Thread;
+use crate::engine::memory::{Chunk, Flushed};
 use crate::tls::ClientTls;
 
 /// How many streams one connection carries; then there is another.
@@ -32,8 +36,13 @@ const STREAMS: usize = 100;
 const IDLE: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_secs(10);
 /// How much of answers may be on its way: of one stream, and of all.
-const WINDOW: u32 = 256 << 10;
-const WINDOWS: u32 = 4 << 20;
+/// The second is as much as all streams may have: a client that does not take its answers cannot use up the window of others.
+const WINDOW: u32 = 64 << 10;
+const WINDOWS: u32 = WINDOW * STREAMS as u32;
+/// Bytes of a request that wait for the socket.
+const UNSENT: usize = 32 << 10;
+/// Maximum frames that end streams which we have already ended.
+const MISTAKES: usize = 64;
 
 /// The connections of a thread.
 #[derive(Debug, Default)]
@@ -46,7 +55,7 @@ pub(crate) struct Lines {
 /// A connection, of which there are many handles.
 #[derive(Debug, Clone)]
 pub(crate) struct Line {
-    send: SendRequest<Bytes>,
+    send: SendRequest<Chunk>,
     tls: Option<Arc<ClientTls>>,
     state: Rc<LineState>,
 }
@@ -61,13 +70,14 @@ struct LineState {
 }
 
 /// A request that was sent: its answer, and where its body goes.
-pub(crate) type Sending = (Waiting, SendStream<Bytes>);
+pub(crate) type Sending = (Waiting, SendStream<Chunk>);
 
 /// An answer that is waited for. Its stream is counted as long as this lives.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     response: ResponseFuture,
     refused: bool,
+    interims: Interims,
     state: Rc<LineState>,
 }
 
@@ -79,10 +89,20 @@ impl Lines {
         tls: Option<&Arc<ClientTls>>,
         greeting: &[u8],
         most: Duration,
+        engine: &Rc<Thread>,
+        pool: &Pool,
     ) -> Result<Line, Refusal> {
+        let shake = async || {
+            let room = || {
+                pool.close_one();
+                engine.memory.end_stalled(None);
+            };
+            let permit = engine.backends.acquire(to, most, room).await.ok_or(Refusal::BUSY)?;
+            shake(to, tls, greeting, most).await.map(|(send, connection)| (send, connection, permit))
+        };
         if !greeting.is_empty() {
-            let (send, connection) = shake(to, tls, greeting, most).await?;
-            return Ok(Line::new(send, None, connection, to, Weak::new()));
+            let (send, connection, permit) = Box::pin(shake()).await?;
+            return Ok(Line::new(send, None, (connection, permit), to, Weak::new()));
         }
         if let Some(line) = self.find(to, tls) {
             return Ok(line);
@@ -93,14 +113,14 @@ impl Lines {
         if let Some(line) = self.find(to, tls) {
             return Ok(line);
         }
-        let (send, connection) = match shake(to, tls, greeting, most).await {
+        let (send, connection, permit) = match Box::pin(shake()).await {
             Ok(shaken) => shaken,
             Err(refusal) => {
                 self.give_up(to, &gate);
                 return Err(refusal);
             }
         };
-        let line = Line::new(send, tls.cloned(), connection, to, Rc::downgrade(self));
+        let line = Line::new(send, tls.cloned(), (connection, permit), to, Rc::downgrade(self));
         self.open.borrow_mut().entry(to).or_default().push(line.clone());
         Ok(line)
     }
@@ -134,7 +154,7 @@ impl Lines {
     }
 }
 
-type Shaken = (SendRequest<Bytes>, client::Connection<Stream, Bytes>);
+type Shaken = (SendRequest<Chunk>, client::Connection<Flushed<Stream>, Chunk>);
 
 async fn shake(
     to: SocketAddr,
@@ -143,6 +163,7 @@ async fn shake(
     most: Duration,
 ) -> Result<Shaken, Refusal> {
     let stream = dial::connect(to, tls, greeting, most).await?;
+    let stream = Flushed::new(stream, Rc::default());
     match timeout(most, builder().handshake(stream)).await {
         Ok(Ok(shaken)) => Ok(shaken),
         Ok(Err(_)) => Err(Refusal::UNREACHABLE),
@@ -157,13 +178,17 @@ fn builder() -> client::Builder {
         .initial_window_size(WINDOW)
         .initial_connection_window_size(WINDOWS)
         .max_header_list_size(head::LONGEST as u32)
+        .max_send_buffer_size(UNSENT)
+        .max_concurrent_reset_streams(MISTAKES)
+        .max_local_error_reset_streams(Some(MISTAKES))
         .initial_max_send_streams(STREAMS);
     builder
 }
 
 /// Moves a connection's frames until it ends, or has carried nothing for long enough.
 async fn drive(
-    connection: client::Connection<Stream, Bytes>,
+    connection: client::Connection<Flushed<Stream>, Chunk>,
+    _permit: BackendPermit,
     to: SocketAddr,
     state: Rc<LineState>,
     lines: Weak<Lines>,
@@ -187,16 +212,16 @@ async fn drive(
 impl Line {
     /// A connection, which is served from now on.
     fn new(
-        send: SendRequest<Bytes>,
+        send: SendRequest<Chunk>,
         tls: Option<Arc<ClientTls>>,
-        mut connection: client::Connection<Stream, Bytes>,
+        (mut connection, permit): (client::Connection<Flushed<Stream>, Chunk>, BackendPermit),
         to: SocketAddr,
         lines: Weak<Lines>,
     ) -> Line {
         let (active, used, closed) = (Cell::new(0), Cell::new(Instant::now()), Cell::new(false));
         let unsettled = tokio::sync::Mutex::new(connection.ping_pong());
         let line = Line { send, tls, state: Rc::new(LineState { active, used, closed, unsettled }) };
-        spawn_local(drive(connection, to, line.state.clone(), lines));
+        spawn_local(drive(connection, permit, to, line.state.clone(), lines));
         line
     }
 
@@ -225,7 +250,7 @@ impl Line {
             Failure::Broke { silent: true }
         })?;
         self.state.active.set(self.state.active.get() + 1);
-        Ok((Waiting { response, refused: false, state: self.state }, stream))
+        Ok((Waiting { response, refused: false, interims: Interims::default(), state: self.state }, stream))
     }
 }
 
@@ -237,6 +262,10 @@ impl Waiting {
 
     /// Waits for the answer.
     pub(crate) fn poll(&mut self, task: &mut Task<'_>) -> Poll<Result<Answer<RecvStream>, Failure>> {
+        // Interim answers of HTTP/2 are not passed on, but a backend may not send them without end.
+        while let Poll::Ready(Some(Ok(_))) = self.response.poll_informational(task) {
+            self.interims.count()?;
+        }
         match ready!(Pin::new(&mut self.response).poll(task)) {
             Ok(answer) => Poll::Ready(Ok(answer)),
             Err(error) => {

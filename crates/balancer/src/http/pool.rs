@@ -16,7 +16,9 @@ use socket2::SockRef;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::time::Instant;
 
+use super::dial::Backend;
 use super::stream::Stream;
+use crate::engine::backend_permits::BackendPermit;
 use crate::tls::ClientTls;
 
 /// How many connections wait for one backend.
@@ -36,6 +38,7 @@ pub(crate) struct Pool {
 #[derive(Debug)]
 struct Idle {
     stream: Stream,
+    permit: BackendPermit,
     /// What it was encrypted under: another certificate or authority needs another connection.
     tls: Option<Arc<ClientTls>>,
     since: Instant,
@@ -43,27 +46,43 @@ struct Idle {
 
 impl Pool {
     /// The connection used last of those that are still alive. `surely`: ask the kernel, for requests that cannot be sent twice.
-    pub(crate) fn take(&self, to: SocketAddr, tls: Option<&Arc<ClientTls>>, surely: bool) -> Option<Stream> {
+    pub(crate) fn take(&self, to: SocketAddr, tls: Option<&Arc<ClientTls>>, surely: bool) -> Option<Backend> {
         let mut idle = self.idle.borrow_mut();
         let waiting = idle.get_mut(&to)?;
         loop {
             let last = waiting.iter().rposition(|one| same(one.tls.as_ref(), tls))?;
-            let mut stream = waiting.swap_remove(last).stream;
+            let Idle { mut stream, permit, .. } = waiting.swap_remove(last);
             if is_silent(&mut stream) && !(surely && is_gone(&stream)) {
-                return Some(stream);
+                return Some(Backend::reused(stream, permit));
             }
         }
     }
 
-    /// Keeps a connection on which nothing is under way.
-    pub(crate) fn put(self: &Rc<Pool>, to: SocketAddr, tls: Option<Arc<ClientTls>>, stream: Stream) {
+    /// Keeps a connection on which nothing is under way. `awaited`: closes it, because others wait for a permit.
+    pub(crate) fn put(self: &Rc<Pool>, to: SocketAddr, tls: Option<Arc<ClientTls>>, backend: Backend, awaited: bool) {
+        if awaited {
+            return;
+        }
+        let Backend { stream, permit, .. } = backend;
         let mut idle = self.idle.borrow_mut();
         let waiting = idle.entry(to).or_default();
         if waiting.len() < MOST {
-            waiting.push(Idle { stream, tls, since: Instant::now() });
+            waiting.push(Idle { stream, permit, tls, since: Instant::now() });
         }
         if !self.swept.replace(true) {
             tokio::task::spawn_local(sweep(Rc::downgrade(self)));
+        }
+    }
+
+    /// Closes a connection that waits, so that there can be one to another backend.
+    pub(crate) fn close_one(&self) {
+        let mut idle = self.idle.borrow_mut();
+        let Some(to) = idle.iter().find(|(_, waiting)| !waiting.is_empty()).map(|(to, _)| *to) else { return };
+        if let Some(waiting) = idle.get_mut(&to) {
+            waiting.pop();
+            if waiting.is_empty() {
+                idle.remove(&to);
+            }
         }
     }
 

@@ -83,6 +83,16 @@ impl Pump {
         self.moved == 0 && self.verified == 0 && !self.splice.holds()
     }
 
+    /// True if bytes wait for the other side to take them.
+    pub(crate) fn waits_for_room(&self) -> bool {
+        self.sent < self.head.len() || self.verified > 0 || self.splice.holds()
+    }
+
+    /// Returns the size of the buffer that the head lies in.
+    pub(crate) fn head_capacity(&self) -> usize {
+        self.head.capacity()
+    }
+
     /// From its head again.
     pub(crate) fn rewind(&mut self) {
         self.sent = 0;

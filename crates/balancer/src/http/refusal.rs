@@ -37,6 +37,9 @@ impl Refusal {
     pub(crate) const BROKE_OFF: Refusal = Refusal { status: 502, why: "the backend broke off before it answered" };
     pub(crate) const ANSWER: Refusal = Refusal { status: 502, why: "the backend's answer cannot be read" };
     pub(crate) const NOBODY: Refusal = Refusal { status: 503, why: "there is no backend" };
+    pub(crate) const FULL: Refusal = Refusal { status: 503, why: "the load balancer has no room for another request" };
+    pub(crate) const BUSY: Refusal = Refusal { status: 503, why: "no connection to a backend became free in time" };
+    pub(crate) const INTERIM: Refusal = Refusal { status: 502, why: "the backend sent too many interim answers" };
     pub(crate) const LATE: Refusal = Refusal { status: 504, why: "the backend did not answer in time" };
     pub(crate) const VERSION: Refusal = Refusal { status: 505, why: "only versions 1.0, 1.1 and 2 are spoken" };
 

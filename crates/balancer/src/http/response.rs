@@ -1,6 +1,7 @@
 //! May the answer of a backend be passed on, and as what? Bytes of a backend in, the head for the client and what matters about
 //! the answer out. No sockets.
 
+use super::attempts::Failure;
 use super::forwarded::line;
 use super::head::{self, Framing, Survey};
 use super::name::Name;
@@ -24,6 +25,21 @@ pub struct Response {
 /// The answer cannot be passed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unreadable;
+
+/// Maximum number of interim answers (1xx) to a request. Servers send one or two: 100, 103.
+const INTERIMS: usize = 16;
+
+/// Counts the interim answers to a request.
+#[derive(Debug, Default)]
+pub(crate) struct Interims(usize);
+
+impl Interims {
+    /// Counts another, if there may be one.
+    pub(crate) fn count(&mut self) -> Result<(), Failure> {
+        self.0 += 1;
+        if self.0 > INTERIMS { Err(Failure::Interim) } else { Ok(()) }
+    }
+}
 
 impl Response {
     /// Whether another answer follows: 100, 103, but not 101.

@@ -31,6 +31,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for Rewound<S> {
         let count = rest.len().min(room.remaining());
         room.put_slice(&rest[..count]);
         this.taken += count;
+        if this.taken == this.first.len() {
+            this.first = Vec::new();
+            this.taken = 0;
+        }
         Poll::Ready(Ok(()))
     }
 }

@@ -11,10 +11,11 @@ use tokio::net::TcpStream;
 use super::buffer::Buffers;
 use super::pump::Broken;
 use super::stream::Stream;
+use crate::engine::context::CountedPipe;
 
 /// The pipe of a body, as long as it has one.
 #[derive(Debug, Default)]
-pub(crate) struct Splice(Option<Pipe>);
+pub(crate) struct Splice(Option<CountedPipe>);
 
 /// From here on a pipe pays for itself.
 const LONG: u64 = 64 << 10;

@@ -60,8 +60,11 @@ pub(crate) async fn run<S: AsyncRead + AsyncWrite + Unpin + 'static>(
         let sent = up.poll(task, inlet, client, &mut backend.stream, buffers)?;
         let received = down.poll(task, &mut backend.inlet, &mut backend.stream, client, buffers)?;
         if before != (up.pump.moved, down.pump.moved) {
-            watch.start(idle);
+            watch.moved(idle);
         }
+        // A tunnel has no least rate, but its memory can be needed by others.
+        watch.held.set(inlet.capacity() + backend.inlet.capacity());
+        watch.held.waits_for_client(down.pump.waits_for_room());
         if sent.is_ready() && received.is_ready() { Poll::Ready(Ok::<(), Broken>(())) } else { Poll::Pending }
     });
     // However it ended, it has.

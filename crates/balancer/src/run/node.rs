@@ -10,6 +10,7 @@ use fairlead_api::view::{EndpointSlice, Node, Service};
 use fairlead_api::{kinds, load_balancer};
 use fairlead_cluster::{Cluster, Mirror, Seen, Selection, Watched};
 use fairlead_plan::{Change, PlanChange, Planner};
+use fairlead_runtime::budget::Account;
 use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
@@ -23,7 +24,7 @@ use super::page::Page;
 use super::secrets::Store;
 use crate::announce::{self, Announcer, Input};
 use crate::backends::Backends;
-use crate::config::Around;
+use crate::config::{Around, Limits};
 use crate::engine::{Engine, Options};
 use crate::metallb::Found;
 use crate::provision::Ours;
@@ -108,6 +109,7 @@ struct Balancers {
     /// Made when the first load balancer needs it.
     engine: Option<Arc<Engine>>,
     zone: Option<String>,
+    account: Account,
     all: HashMap<Arc<Key>, Balancer>,
     here: Here,
     page: Page,
@@ -130,6 +132,7 @@ impl Balancers {
             planner: Planner::new(plan_node),
             engine: None,
             zone: None,
+            account: settings.account.clone(),
             all: HashMap::new(),
             here,
             page,
@@ -290,7 +293,17 @@ impl Balancers {
         if self.engine.is_some() {
             return;
         }
-        match Engine::start(Options { zone: self.zone.clone(), ..Options::default() }) {
+        let Limits { connections, backend_connections, buffers, least_rate } = self.shared.config.limits;
+        let options = Options {
+            connections,
+            backend_connections,
+            buffers,
+            least_rate,
+            zone: self.zone.clone(),
+            account: self.account.clone(),
+            ..Options::default()
+        };
+        match Engine::start(options) {
             Ok(engine) => {
                 let engine = Arc::new(engine);
                 self.page.watch(engine.clone());

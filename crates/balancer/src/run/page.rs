@@ -10,6 +10,7 @@ use fairlead_api::source::Key;
 use fairlead_api::view::Protocol;
 use fairlead_monitor::{Format, http};
 use fairlead_plan::Planner;
+use fairlead_runtime::budget::Account;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
@@ -251,7 +252,7 @@ impl Page {
 }
 
 /// Shows the page until told to stop.
-pub(super) async fn serve(page: Page, address: SocketAddr, stop: CancellationToken) {
+pub(super) async fn serve(page: Page, address: SocketAddr, account: Account, stop: CancellationToken) {
     let listener = match http::listen(address) {
         Ok(listener) => listener,
         Err(error) => {
@@ -259,7 +260,7 @@ pub(super) async fn serve(page: Page, address: SocketAddr, stop: CancellationTok
             return;
         }
     };
-    let metrics = Metrics::new();
+    let metrics = Metrics::with_budgets(account);
     let listeners = page.clone();
     metrics.ask_listeners(move || listeners.listeners());
     let announcer = page.clone();

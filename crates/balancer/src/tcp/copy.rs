@@ -34,6 +34,9 @@ where
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, moved: &mut Moved, thread: &Thread) -> Poll<io::Result<()>> {
         let up = self.up.poll(cx, self.client, self.backend, &mut moved.up, thread)?;
         let down = self.down.poll(cx, self.backend, self.client, &mut moved.down, thread)?;
+        // rustls keeps as much again of what its socket does not take.
+        moved.waiting = 2 * (self.up.rest.capacity() + self.down.rest.capacity());
+        moved.waits_for_client = !self.down.rest.is_empty();
         if up.is_ready() && down.is_ready() { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
 }

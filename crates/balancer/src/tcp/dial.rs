@@ -11,8 +11,10 @@ use fairlead_kernel::relay;
 use tokio::net::TcpStream;
 
 use crate::backends::Chosen;
+use crate::engine::backend_permits::BackendPermit;
 use crate::engine::context::{Context, Phase};
 use crate::engine::deadline::Deadline;
+use crate::http;
 use crate::serving::Serving;
 
 /// How many backends are asked for one connection.
@@ -25,6 +27,8 @@ pub(super) struct Dialled {
     pub(super) stream: TcpStream,
     /// The backend.
     pub(super) chosen: Chosen,
+    /// Counts the connection.
+    pub(super) permit: BackendPermit,
 }
 
 /// Connects to the next backend of a client that accepts before the deadline, which is put off for each but the first. `tried`
@@ -41,10 +45,11 @@ pub(super) async fn dial(
         if !tried.is_empty() {
             deadline.put_off(context.thread().options().connect);
         }
+        let Some(permit) = permit(chosen.address(), context).await else { break };
         match reach(chosen.address(), deadline, context).await {
             Ok(stream) => {
                 chosen.succeeded();
-                return Some(Dialled { stream, chosen });
+                return Some(Dialled { stream, chosen, permit });
             }
             Err(error) => {
                 context.counters().dial_failures.add(1);
@@ -57,6 +62,16 @@ pub(super) async fn dial(
     }
     context.counters().no_backend.add(1);
     None
+}
+
+/// Waits until there may be a connection to this backend. A connection to a backend that HTTP keeps open gives way.
+async fn permit(to: SocketAddr, context: &Context) -> Option<BackendPermit> {
+    let thread = context.thread();
+    let room = || {
+        http::close_idle_backend(context);
+        thread.memory.end_stalled(None);
+    };
+    Box::pin(thread.backends.acquire(to, thread.options().connect, room)).await
 }
 
 /// Connects, in so much time.

@@ -11,13 +11,12 @@ use std::net::Shutdown;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use fairlead_kernel::relay::Pipe;
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
 use super::Moved;
-use crate::engine::context::Thread;
+use crate::engine::context::{CountedPipe, Thread};
 
 /// How much is moved at most by one call.
 const CHUNK: usize = 1 << 20;
@@ -49,6 +48,8 @@ impl<'a> Both<'a> {
         if self.down.poll(cx, self.backend, self.client, &mut moved.down, thread)?.is_ready() && !self.up.ended {
             self.down.pass_end(self.client);
         }
+        moved.waiting = self.up.rest.capacity() + self.down.rest.capacity();
+        moved.waits_for_client = !self.down.rest.is_empty();
         if self.up.ended && self.down.ended { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
 
@@ -66,7 +67,7 @@ struct Way {
     /// What was read and could not yet be written.
     rest: Vec<u8>,
     written: usize,
-    pipe: Option<Pipe>,
+    pipe: Option<CountedPipe>,
     much: bool,
     small: u8,
     ended: bool,

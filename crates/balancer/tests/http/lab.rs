@@ -209,7 +209,10 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn to(at: SocketAddr) -> Client {
-        let stream = TcpStream::connect(at).unwrap();
+        Client::of(TcpStream::connect(at).unwrap())
+    }
+
+    pub(crate) fn of(stream: TcpStream) -> Client {
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         Client { stream, rest: Vec::new() }
     }

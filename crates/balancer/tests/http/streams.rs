@@ -8,15 +8,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fairlead_balancer::spec::Speaks;
-use h2::client::SendRequest;
 use http::{HeaderMap, Request, Response};
 use tokio::net::{TcpListener, TcpStream};
 
+pub(crate) use crate::client2::{Heard, ask, block_on, connect, get, post};
 use crate::lab::{Client, Server, Wish, in_lab, status};
-
-pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
-}
 
 /// A backend that speaks HTTP/2 and answers as gRPC servers do: its name and what it got, then trailers.
 pub(crate) struct Grpc {
@@ -71,13 +67,6 @@ async fn answer(name: &str, request: Request<h2::RecvStream>, mut respond: h2::s
     stream.send_trailers(trailers).unwrap();
 }
 
-pub(crate) async fn connect(to: SocketAddr) -> SendRequest<Bytes> {
-    let stream = TcpStream::connect(to).await.unwrap();
-    let (send, connection) = h2::client::handshake(stream).await.unwrap();
-    tokio::spawn(connection);
-    send
-}
-
 pub(crate) async fn eventually(is_so: impl Fn() -> bool) {
     let so = async {
         while !is_so() {
@@ -85,42 +74,6 @@ pub(crate) async fn eventually(is_so: impl Fn() -> bool) {
         }
     };
     tokio::time::timeout(Duration::from_secs(20), so).await.unwrap();
-}
-
-pub(crate) struct Heard {
-    pub(crate) status: u16,
-    pub(crate) headers: HeaderMap,
-    pub(crate) body: Vec<u8>,
-    pub(crate) trailers: Option<HeaderMap>,
-}
-
-pub(crate) async fn ask(
-    send: &SendRequest<Bytes>,
-    request: Request<()>,
-    body: Option<Vec<u8>>,
-) -> Result<Heard, h2::Error> {
-    let mut send = send.clone().ready().await?;
-    let (response, mut stream) = send.send_request(request, body.is_none())?;
-    if let Some(body) = body {
-        stream.send_data(Bytes::from(body), true)?;
-    }
-    let (parts, mut from) = response.await?.into_parts();
-    let mut heard = Vec::new();
-    while let Some(data) = from.data().await {
-        let data = data?;
-        from.flow_control().release_capacity(data.len())?;
-        heard.extend_from_slice(&data);
-    }
-    let trailers = from.trailers().await?;
-    Ok(Heard { status: parts.status.as_u16(), headers: parts.headers, body: heard, trailers })
-}
-
-pub(crate) fn get(path: &str) -> Request<()> {
-    Request::get(format!("http://web.example{path}")).body(()).unwrap()
-}
-
-pub(crate) fn post(path: &str) -> Request<()> {
-    Request::post(format!("http://web.example{path}")).header("te", "trailers").body(()).unwrap()
 }
 
 #[test]

@@ -9,6 +9,7 @@ use fairlead_balancer::config::Config as Balancers;
 use fairlead_balancer::run::{CLASS, Provisioning, Settings};
 use fairlead_balancer::sctp;
 use fairlead_balancer::spec::Scheme;
+use fairlead_runtime::budget::Account;
 use tracing_subscriber::filter::LevelFilter;
 
 use super::flags::{Flags, Text};
@@ -149,6 +150,7 @@ impl Said<'_> {
             sctp: sctp::is_there(),
             spool: self.data_dir.join(SPOOL),
             page: value::address("balancer-bind-address", self.page, PAGE)?,
+            account: Account::default(),
         })
     }
 }

@@ -10,6 +10,7 @@ use fairlead_balancer::pools::Range;
 use fairlead_balancer::provision::Ours;
 use fairlead_balancer::run::{Settings, run as balance};
 use fairlead_cluster::Cluster;
+use fairlead_runtime::budget::Account;
 use fairlead_server::auth::User;
 use fairlead_server::{LoadBalancer, Server};
 use tokio_util::sync::CancellationToken;
@@ -23,13 +24,15 @@ pub(crate) async fn run(balancer: Balancer) -> anyhow::Result<()> {
     // The error tells its causes itself.
     let cluster =
         Cluster::connect(balancer.kubeconfig.as_deref()).await.map_err(|error| anyhow!("--kubeconfig: {error}"))?;
-    balance(cluster, balancer.settings, stop).await;
+    let settings = Settings { account: super::account(), ..balancer.settings };
+    balance(cluster, settings, stop).await;
     Ok(())
 }
 
 /// Runs load balancers beside the server.
-pub(super) async fn beside(server: &Server, config: &Config, stop: CancellationToken) {
+pub(super) async fn beside(server: &Server, config: &Config, account: Account, stop: CancellationToken) {
     let Some(settings) = config.balancer.clone() else { return };
+    let settings = Settings { account, ..settings };
     let user = User {
         name: "system:fairlead-balancer".to_owned(),
         groups: vec!["system:masters".to_owned(), "system:authenticated".to_owned()],

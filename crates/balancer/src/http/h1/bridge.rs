@@ -4,17 +4,17 @@ use std::task::Poll;
 
 use ::h2::{RecvStream, SendStream};
 use ::http::Response as Answer;
-use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::exchange::finish;
 use super::{Next, Ready, Session};
+use crate::engine::memory::Chunk;
 use crate::http::attempts::{Attempts, Failure, Sent};
 use crate::http::downgrade::{self, web_socket};
 use crate::http::h2::receive::Receive;
 use crate::http::h2::send::Send;
 use crate::http::h2c::Sending;
-use crate::http::head::Framing;
+use crate::http::head::{self, Framing};
 use crate::http::pump::Broken;
 use crate::http::record::Record;
 use crate::http::refusal::Refusal;
@@ -55,7 +55,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
         }
         let head = downgrade::h1_to_h2(head)?;
         let most = self.connection.context.thread().options().body;
-        let (mut attempts, mut upload) = (Attempts::new(serving.clone()), Send::new(request.body).at_most(most));
+        let (mut attempts, mut upload) = (Attempts::new(serving.clone()), Send::request(request.body, most));
         let empty = request.body == Framing::Empty;
         self.invite(request).await?;
         loop {
@@ -97,7 +97,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
         let waited = watch.limit(idle, |task, watch| {
             if !empty {
                 let before = upload.moved;
-                match upload.poll(task, (inlet, stream), to, &shared.buffers) {
+                match upload.poll(task, (inlet, stream), to, &shared.buffers, &watch.held) {
                     Poll::Ready(Err(Broken::From)) => return Poll::Ready(Err(Failure::Client)),
                     Poll::Ready(Err(Broken::Malformed)) => return Poll::Ready(Err(Failure::Refused(Refusal::CHUNKS))),
                     Poll::Ready(Err(Broken::TooLong)) => return Poll::Ready(Err(Failure::Refused(Refusal::BODY))),
@@ -105,18 +105,26 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
                     _ => {}
                 }
                 if before != upload.moved {
-                    watch.start(idle);
+                    watch.moved(idle);
                 }
             }
-            waiting.poll(task)
+            let answered = waiting.poll(task);
+            if answered.is_pending() {
+                watch.held.set(upload.held() + inlet.capacity());
+                let owes = !empty && !upload.ended() && !upload.waits_for_room();
+                watch.client_owes(owes, upload.moved);
+            }
+            answered
         });
-        waited.await.map_err(|_| Failure::Late)?
+        let answer = waited.await??;
+        // As many fields as an answer of HTTP/1 may have.
+        if answer.headers().len() > head::FIELDS { Err(Failure::Unreadable) } else { Ok(answer) }
     }
 
     pub(super) async fn deliver2(
         &mut self,
         (request, answer): (&Request, Answer<RecvStream>),
-        (mut upload, empty, mut up): (Send, bool, SendStream<Bytes>),
+        (mut upload, empty, mut up): (Send, bool, SendStream<Chunk>),
         serving: &Serving,
         record: Option<Box<Record>>,
     ) -> Result<Next, Option<Refusal>> {
@@ -133,14 +141,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
             let before = (upload.moved, download.moved);
             let mut rest = Poll::Ready(Ok(()));
             if !empty && !upload.ended() {
-                rest = upload.poll(task, (inlet, stream), &mut up, &shared.buffers);
+                rest = upload.poll(task, (inlet, stream), &mut up, &shared.buffers, &watch.held);
             }
             if rest == Poll::Ready(Err(Broken::TooLong)) {
                 return Poll::Ready(Err(Broken::TooLong));
             }
             let polled = download.poll(task, stream);
             if before != (upload.moved, download.moved) {
-                watch.start(idle);
+                watch.moved(idle);
+            }
+            if polled.is_pending() {
+                watch.held.set(upload.held() + inlet.capacity() + download.held() + download.unsent());
+                watch.client_owes(download.unsent() > 0, download.moved);
             }
             // What is left of a request that is answered matters only to the next one.
             if keep && polled.is_ready() && rest.is_pending() { Poll::Pending } else { polled }

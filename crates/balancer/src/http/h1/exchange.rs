@@ -7,7 +7,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::{Next, Ready, Session};
 use crate::backends::Chosen;
-use crate::http::attempts::{Attempts, Failure, Sent};
+use crate::engine::backend_permits::SourcePlace;
+use crate::http::attempts::{Attempts, Failure, Reached, Sent};
 use crate::http::buffer::{Buffers, Inlet, Size};
 use crate::http::dial::Backend;
 use crate::http::head::Framing;
@@ -15,7 +16,7 @@ use crate::http::pump::{Broken, Pump};
 use crate::http::record::Record;
 use crate::http::refusal::Refusal;
 use crate::http::request::Request;
-use crate::http::response::{self, Response};
+use crate::http::response::{self, Interims, Response};
 use crate::http::stream::Stream;
 use crate::http::tunnel;
 use crate::serving::Serving;
@@ -37,6 +38,8 @@ struct Answer {
     response: Response,
     serving: Arc<Serving>,
     chosen: Chosen,
+    /// The client's place among those that use backends.
+    _place: SourcePlace,
     record: Option<Box<Record>>,
 }
 
@@ -50,7 +53,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
         let replayable = request.body == Framing::Empty && request.method.repeatable() && !request.upgrade;
         let refusal = loop {
             let Session { connection, shared, watch, .. } = self;
-            let (chosen, mut backend) = match attempts.reach(connection, shared, watch, !replayable).await {
+            let reached = attempts.reach(connection, shared, watch, !replayable).await;
+            let Reached { chosen, mut backend, place } = match reached {
                 Ok(reached) => reached,
                 Err(refusal) => break refusal,
             };
@@ -62,7 +66,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
             {
                 Ok(response) => {
                     chosen.succeeded();
-                    let answer = Answer { request, response, serving, chosen, record };
+                    let answer = Answer { request, response, serving, chosen, _place: place, record };
                     return self.deliver(answer, backend, upload, out).await;
                 }
                 Err(failure) => failure,
@@ -88,20 +92,28 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
         out: &mut Vec<u8>,
         mut record: Option<&mut Record>,
     ) -> Result<Response, Failure> {
+        let (mut interims, mut started) = (Interims::default(), false);
         loop {
             let Session { stream, inlet, watch, shared, idle, .. } = self;
-            let waited = watch.limit(*idle, |task, watch| {
+            // Interim answers do not begin the time anew.
+            let waited = watch.limit_from(*idle, &mut started, |task, watch| {
                 let before = upload.moved();
                 upload.poll(task, (inlet, stream, &mut backend.stream), &shared.buffers)?;
                 if upload.moved() != before {
-                    watch.start(*idle);
+                    watch.moved(*idle);
                 }
                 if let (Upload::Done(_), Some(record)) = (&*upload, &mut record) {
                     record.sent();
                 }
-                poll_head(task, backend, request, out, &shared.buffers)
+                let read = poll_head(task, backend, request, out, &shared.buffers);
+                if read.is_pending() {
+                    let (heads, owes) = (upload.head_capacity() + out.capacity(), upload.waits_for_body());
+                    watch.held.set(heads + inlet.capacity() + backend.inlet.capacity());
+                    watch.client_owes(owes, upload.moved());
+                }
+                read
             });
-            let response = waited.await.map_err(|_| Failure::Late)??;
+            let response = waited.await??;
             backend.inlet.consume(response.length, &self.shared.buffers);
             if !response.interim() {
                 if let Some(record) = record {
@@ -109,9 +121,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
                 }
                 return Ok(response);
             }
+            interims.count()?;
             if !request.old {
                 out.extend_from_slice(b"\r\n");
-                Box::pin(self.say(out)).await?;
+                Box::pin(self.say_interim(out, &mut started)).await?;
             }
             out.clear();
         }
@@ -119,7 +132,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
 
     /// Passes an answer back.
     async fn deliver(&mut self, answer: Answer, mut backend: Backend, mut upload: Upload, mut out: Vec<u8>) -> Next {
-        let Answer { request, response, serving, chosen, record } = answer;
+        let Answer { request, response, serving, chosen, _place, record } = answer;
         self.connection.context.counters().answered(response.status);
         if response.tunnel {
             return Box::pin(self.tunnel(response, backend, out, record, &serving)).await;
@@ -148,7 +161,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
             return Next::Abort;
         }
         if whole && response.keep && !backend.bound && backend.inlet.is_empty() {
-            self.shared.pool.put(chosen.address(), serving.reencrypt.clone(), backend.stream);
+            let awaited = self.connection.context.thread().backends.are_awaited();
+            self.shared.pool.put(chosen.address(), serving.reencrypt.clone(), backend, awaited);
         } else {
             backend.inlet.release(buffers);
         }
@@ -177,7 +191,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
             }
             let polled = download.poll(task, (&mut backend.inlet, &mut backend.stream, stream), buffers);
             if before != (upload.moved(), download.moved) {
-                watch.start(idle);
+                watch.moved(idle);
+            }
+            if polled.is_pending() {
+                let heads = upload.head_capacity() + download.head_capacity();
+                watch.held.set(heads + inlet.capacity() + backend.inlet.capacity());
+                watch.client_owes(download.waits_for_room(), download.moved);
             }
             if whole && matches!((&polled, &*upload), (Poll::Ready(Ok(())), Upload::Going(_))) {
                 return Poll::Pending;
@@ -220,6 +239,18 @@ impl Upload {
     fn moved(&self) -> u64 {
         match self {
             Upload::Going(pump) | Upload::Done(pump) => pump.moved,
+            Upload::Cut => 0,
+        }
+    }
+
+    /// True if it waits for more of the body, and not for the backend to take what there is.
+    fn waits_for_body(&self) -> bool {
+        matches!(self, Upload::Going(pump) if !pump.waits_for_room())
+    }
+
+    fn head_capacity(&self) -> usize {
+        match self {
+            Upload::Going(pump) | Upload::Done(pump) => pump.head_capacity(),
             Upload::Cut => 0,
         }
     }

@@ -6,10 +6,10 @@ use std::task::ready;
 
 use ::h2::{RecvStream, SendStream};
 use ::http::{Request as Head, Response as Answer};
-use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::{Next, Session};
+use crate::engine::memory::Chunk;
 use crate::http::attempts::{Attempts, Sent};
 use crate::http::downgrade::web_socket::{self, Key};
 use crate::http::h2::receive::Receive;
@@ -30,7 +30,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
         serving: &Arc<Serving>,
         record: &mut Option<Box<Record>>,
     ) -> Result<Next, Option<Refusal>> {
-        let (mut attempts, mut nothing) = (Attempts::new(serving.clone()), Send::new(Framing::Empty));
+        let (mut attempts, mut nothing) = (Attempts::new(serving.clone()), Send::request(Framing::Empty, None));
         loop {
             let (chosen, line) = attempts.open(&self.connection, &self.shared, &mut self.watch).await?;
             record.iter_mut().for_each(|record| record.backend(chosen.address()));
@@ -70,7 +70,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
     async fn converse(
         &mut self,
         answer: Answer<RecvStream>,
-        mut to: SendStream<Bytes>,
+        mut to: SendStream<Chunk>,
         key: &Key,
         serving: &Serving,
         record: Option<Box<Record>>,
@@ -79,16 +79,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
         let (parts, from) = answer.into_parts();
         let mut out = self.shared.buffers.head();
         web_socket::answer_to_h1(parts.headers, key, &mut out);
-        let (mut up, mut down) = (Send::new(Framing::End), Receive::new(out, Some(from), Framing::End));
+        let (mut up, mut down) = (Send::request(Framing::End, None), Receive::new(out, Some(from), Framing::End));
         let Session { stream, inlet, watch, connection, shared, idle, .. } = self;
         let (idle, mut shut) = (*idle, false);
         let carried = watch.limit(idle, |task, watch| {
             let before = (up.moved, down.moved);
-            let sent = up.poll(task, (inlet, stream), &mut to, &shared.buffers)?;
+            let sent = up.poll(task, (inlet, stream), &mut to, &shared.buffers, &watch.held)?;
             let received = down.poll(task, stream)?;
             if before != (up.moved, down.moved) {
-                watch.start(idle);
+                watch.moved(idle);
             }
+            // A tunnel has no least rate, but its memory can be needed by others.
+            watch.held.set(up.held() + inlet.capacity() + down.held() + down.unsent());
+            watch.held.waits_for_client(down.unsent() > 0);
             ready!(received);
             if !shut {
                 ready!(Pin::new(&mut *stream).poll_shutdown(task)).map_err(|_| Broken::To)?;

@@ -5,7 +5,8 @@ use std::task::{Context, Poll, ready};
 use ::h2::{Error, Reason, RecvStream, SendStream};
 use bytes::Bytes;
 
-use super::send::poll_send;
+use super::send::{To, poll_send};
+use crate::engine::memory::{Chunk, Held};
 use crate::http::pump::Broken;
 
 /// A body on its way.
@@ -54,19 +55,32 @@ impl Between {
         self.moved == 0 && self.pending.is_empty() && matches!(self.state, State::Data | State::Done)
     }
 
+    /// True if bytes wait for the other side to take them.
+    pub(crate) fn waits_for_room(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// True if the stream was ended.
+    pub(crate) fn ended(&self) -> bool {
+        self.state == State::Done
+    }
+
     /// Moves what can be moved; ready when the stream is ended.
     pub(crate) fn poll(
         &mut self,
         context: &mut Context<'_>,
         from: &mut RecvStream,
-        to: &mut SendStream<Bytes>,
+        to: &mut SendStream<Chunk>,
+        held: &Held,
     ) -> Poll<Result<(), Broken>> {
         loop {
             if self.taken > self.most {
                 return Poll::Ready(Err(Broken::TooLong));
             }
             if !self.pending.is_empty() {
-                let sent = ready!(poll_send(context, to, &mut self.pending, self.state == State::Last))?;
+                let peer = if self.answer { To::Client } else { To::Backend };
+                let last = self.state == State::Last;
+                let sent = ready!(poll_send(context, to, &mut self.pending, last, (held, peer)))?;
                 self.moved += sent;
                 // Only what was passed on makes room for more.
                 let _ = from.flow_control().release_capacity(usize::try_from(sent).unwrap_or(0));
@@ -87,7 +101,7 @@ impl Between {
                     }
                     Some(Err(error)) if self.answer && has_heard_enough(&error) => {
                         self.state = State::Done;
-                        to.send_data(Bytes::new(), true).map_err(|_| Broken::To)?;
+                        to.send_data(Chunk::default(), true).map_err(|_| Broken::To)?;
                     }
                     Some(Err(_)) => return Poll::Ready(Err(Broken::From)),
                     None => self.state = State::Trailers,
@@ -97,7 +111,7 @@ impl Between {
                     self.state = State::Done;
                     let ended = match trailers {
                         Some(trailers) => to.send_trailers(trailers),
-                        None => to.send_data(Bytes::new(), true),
+                        None => to.send_data(Chunk::default(), true),
                     };
                     ended.map_err(|_| Broken::To)?;
                 }

@@ -29,6 +29,8 @@ pub(crate) struct Receive {
     pub(crate) moved: u64,
 }
 
+/// Memory that trailers may take which have come behind a body that waits.
+const TRAILERS: usize = 16 << 10;
 /// So much is gathered before it is written.
 const ENOUGH: usize = 16 << 10;
 
@@ -63,6 +65,29 @@ impl Receive {
     /// What was written last, to be used again.
     pub(crate) fn into_head(self) -> Vec<u8> {
         self.out
+    }
+
+    /// Returns the buffer of what was written last, if all of it is written, and has none any more.
+    pub(crate) fn take_head(&mut self) -> Vec<u8> {
+        self.written = 0;
+        std::mem::take(&mut self.out)
+    }
+
+    /// Returns the number of bytes that wait to be written.
+    pub(crate) fn unsent(&self) -> usize {
+        self.out.len() - self.written
+    }
+
+    /// True if it waits for more of the body, and not for the other side to take what there is.
+    pub(crate) fn waits_for_body(&self) -> bool {
+        self.from.is_some() && self.written == self.out.len()
+    }
+
+    /// Returns the number of bytes of the body that wait here or in the stream, and room for trailers that may be behind them.
+    pub(crate) fn held(&mut self) -> usize {
+        let waits = self.written < self.out.len();
+        let Some(from) = &mut self.from else { return 0 };
+        from.flow_control().used_capacity() + if waits { TRAILERS } else { 0 }
     }
 
     /// Moves what can be moved; ready when all is written.

@@ -5,11 +5,11 @@ use std::task::{Context as Task, Poll, ready};
 use ::h2::{Reason, RecvStream};
 use ::http::Response as Answer;
 
+use super::Streams;
 use super::receive::Receive;
 use super::send::Send;
 use super::stream::Stream;
-use crate::backends::Chosen;
-use crate::http::attempts::{Attempts, Failure, Sent};
+use crate::http::attempts::{Attempts, Failure, Reached, Sent};
 use crate::http::buffer::{Buffers, Size};
 use crate::http::dial::Backend;
 use crate::http::downgrade;
@@ -17,32 +17,34 @@ use crate::http::head::Framing;
 use crate::http::pump::Broken;
 use crate::http::refusal::Refusal;
 use crate::http::request::Request;
-use crate::http::response::Response;
+use crate::http::response::{Interims, Response};
+use crate::serving::Serving;
 
 impl Stream {
     /// To a backend that speaks HTTP/1.
-    pub(super) async fn exchange_h1(&mut self, body: RecvStream) -> Result<(), Option<Refusal>> {
+    pub(super) async fn exchange_h1(
+        &mut self,
+        request: Request,
+        head: Vec<u8>,
+        body: RecvStream,
+    ) -> Result<(), Option<Refusal>> {
         let shared = self.streams.shared.clone();
-        let mut head = shared.buffers.head();
-        let request = downgrade::to_h1(&self.parts, body.is_end_stream(), &self.asking(), &mut head)?;
         let most = self.asking().longest_body;
         let mut upload = Receive::new(head, Some(body), request.body).at_most(most);
         let mut attempts = Attempts::new(self.serving.clone());
         let replayable = request.body == Framing::Empty && request.method.repeatable();
         loop {
             let Stream { streams, watch, .. } = self;
-            let (chosen, mut backend) = attempts.reach(&streams.connection, &shared, watch, !replayable).await?;
+            let reached = attempts.reach(&streams.connection, &shared, watch, !replayable).await?;
+            let Reached { chosen, mut backend, place } = reached;
             if let Some(record) = &mut self.record {
                 record.backend(chosen.address());
             }
             match self.answer(&mut backend, &request, &mut upload, &shared.buffers).await {
                 Ok((response, answer, sent)) => {
                     chosen.succeeded();
-                    let delivered =
-                        self.deliver((&response, answer), &mut backend, (&mut upload, sent), &shared.buffers);
-                    let delivered = delivered.await;
-                    shared.buffers.give_head(upload.into_head());
-                    return self.finish(delivered, &response, chosen, backend);
+                    let reached = Reached { chosen, backend, place };
+                    return self.deliver((&response, answer), reached, (upload, sent)).await;
                 }
                 Err(failure) => {
                     backend.inlet.release(&shared.buffers);
@@ -61,10 +63,11 @@ impl Stream {
         upload: &mut Receive,
         buffers: &Buffers,
     ) -> Result<(Response, Answer<()>, bool), Failure> {
-        let (idle, mut sent) = (self.idle(), false);
+        let (idle, mut sent, mut started) = (self.idle(), false, false);
+        let mut interims = Interims::default();
         loop {
-            let Stream { respond, record, watch, .. } = self;
-            let waited = watch.limit(idle, |task, watch| {
+            let Stream { respond, record, watch, base, calls, .. } = self;
+            let waited = watch.limit_from(idle, &mut started, |task, watch| {
                 if respond.poll_reset(task).is_ready() {
                     return Poll::Ready(Err(Failure::Client));
                 }
@@ -73,85 +76,143 @@ impl Stream {
                     sent = poll_upload(task, upload, backend)?;
                 }
                 if before != upload.moved {
-                    watch.start(idle);
+                    watch.moved(idle);
                 }
                 if let (true, Some(record)) = (sent, record.as_mut()) {
                     record.sent();
                 }
-                poll_answer(task, backend, request, buffers)
+                let answered = poll_answer(task, backend, request, buffers);
+                if answered.is_pending() {
+                    watch.held.set(*base + upload.held() + backend.inlet.capacity());
+                    watch.client_owes(!sent && !*calls && upload.waits_for_body(), upload.moved);
+                }
+                answered
             });
-            let (response, answer) = waited.await.map_err(|_| Failure::Late)??;
+            let (response, answer) = waited.await??;
             backend.inlet.consume(response.length, buffers);
             if !response.interim() {
                 self.record.iter_mut().for_each(|record| record.answered(response.status));
                 return Ok((response, answer, sent));
             }
+            interims.count()?;
             // Interim answers are a courtesy: a client that cannot take them loses nothing.
-            let _ = self.respond.send_informational(answer);
+            if !self.watch.held.is_behind() {
+                self.watch.held.count_head(response.length);
+                let _ = self.respond.send_informational(answer);
+            }
         }
     }
 
-    /// Passes an answer back; whether all of the request was sent by then.
+    /// Passes an answer back. The backend's connection is given back once all of the answer was read, even if the client has not
+    /// taken it yet.
     pub(super) async fn deliver(
         &mut self,
         (response, answer): (&Response, Answer<()>),
-        backend: &mut Backend,
-        (upload, mut sent): (&mut Receive, bool),
-        buffers: &Buffers,
-    ) -> Result<bool, Broken> {
+        reached: Reached,
+        (mut upload, mut sent): (Receive, bool),
+    ) -> Result<(), Option<Refusal>> {
+        let shared = self.streams.shared.clone();
+        let Reached { chosen, backend, place } = reached;
+        let address = chosen.address();
         self.streams.connection.context.counters().answered(response.status);
         let empty = response.body == Framing::Empty;
-        let mut to = self.respond.send_response(answer, empty).map_err(|_| Broken::To)?;
-        let (idle, mut download) = (self.idle(), Send::new(response.body));
-        let carried = self.watch.limit(idle, |task, watch| {
+        let idle = self.idle();
+        let mut backend = Some((backend, place));
+        let mut head = None;
+        if sent {
+            // The head of a request that is sent is not needed any more.
+            let head = upload.take_head();
+            self.base = self.base.saturating_sub(head.capacity());
+            shared.buffers.give_head(head);
+        }
+        let base = self.base;
+        let (mut answer, mut download) = (Some(answer), Send::new(response.body));
+        let Stream { respond, watch, serving, streams, .. } = self;
+        let carried = watch.limit(idle, |task, watch| {
             let before = (upload.moved, download.moved);
-            if !sent {
+            if !sent && let Some((backend, _)) = &mut backend {
                 // The end of a request that is already answered is nobody's trouble.
-                sent = poll_upload(task, upload, backend).unwrap_or(false);
+                sent = poll_upload(task, &mut upload, backend).unwrap_or(false);
             }
+            if answer.is_some() {
+                // A client that does not read gets no more heads either.
+                if watch.held.poll_outbox(task).is_ready()
+                    && let Some(answer) = answer.take()
+                {
+                    watch.held.count_head(response.length * 2);
+                    head = Some(respond.send_response(answer, empty).map_err(|_| Broken::To)?);
+                } else if respond.poll_reset(task).is_ready() {
+                    return Poll::Ready(Err(Broken::To));
+                }
+            }
+            let Some(to) = &mut head else {
+                watch.client_owes(true, 0);
+                return Poll::Pending;
+            };
             if empty {
                 return Poll::Ready(Ok(()));
             }
-            let polled = download.poll(task, (&mut backend.inlet, &mut backend.stream), &mut to, buffers);
+            let polled = match &mut backend {
+                Some((backend, _)) => {
+                    let from = (&mut backend.inlet, &mut backend.stream);
+                    download.poll(task, from, to, &shared.buffers, &watch.held)
+                }
+                None => download.poll_rest(task, to, &watch.held),
+            };
             if before != (upload.moved, download.moved) {
-                watch.start(idle);
+                watch.moved(idle);
             }
-            if polled.is_pending() && to.poll_reset(task).is_ready() {
+            if polled.is_ready() {
+                return polled;
+            }
+            if to.poll_reset(task).is_ready() {
                 return Poll::Ready(Err(Broken::To));
             }
+            if sent
+                && download.is_read()
+                && let Some((backend, _place)) = backend.take()
+            {
+                backend.keep(response.keep, address, serving, streams);
+            }
+            let inlet = backend.as_ref().map_or(0, |(backend, _)| backend.inlet.capacity());
+            watch.held.set(base + upload.held() + download.held() + inlet);
+            watch.client_owes(download.waits_for_room(), download.moved);
             polled
         });
         let carried = carried.await.unwrap_or_else(|why| Err(why.into()));
-        if matches!(carried, Err(Broken::From | Broken::Malformed)) {
+        if matches!(carried, Err(Broken::From | Broken::Malformed))
+            && let Some(to) = &mut head
+        {
             to.send_reset(Reason::INTERNAL_ERROR);
         }
         let moved = (upload.moved, download.moved);
         self.streams.connection.context.counters().carried(moved);
         self.record.take().into_iter().for_each(|record| record.done(moved, &self.serving));
-        carried.map(|()| sent)
-    }
-
-    /// Keeps the backend's connection if it can be used again.
-    pub(super) fn finish(
-        &self,
-        delivered: Result<bool, Broken>,
-        response: &Response,
-        chosen: Chosen,
-        mut backend: Backend,
-    ) -> Result<(), Option<Refusal>> {
-        let shared = &self.streams.shared;
-        if delivered == Ok(true) && response.keep && !backend.bound && backend.inlet.is_empty() {
-            shared.pool.put(chosen.address(), self.serving.reencrypt.clone(), backend.stream);
-            return Ok(());
+        shared.buffers.give_head(upload.take_head());
+        if let Some((backend, _place)) = backend {
+            let keep = carried == Ok(()) && sent && response.keep;
+            backend.keep(keep, address, &self.serving, &self.streams);
         }
-        backend.inlet.release(&shared.buffers);
-        match delivered {
-            Ok(_) => Ok(()),
+        match carried {
+            Ok(()) => Ok(()),
             Err(Broken::To) => Err(None),
             Err(_) => {
                 chosen.failed();
                 Ok(())
             }
+        }
+    }
+}
+
+impl Backend {
+    /// Keeps the connection for another request if it can have one, else closes it.
+    fn keep(mut self, keep: bool, address: std::net::SocketAddr, serving: &Serving, streams: &Streams) {
+        let shared = &streams.shared;
+        if keep && !self.bound && self.inlet.is_empty() {
+            let awaited = streams.connection.context.thread().backends.are_awaited();
+            shared.pool.put(address, serving.reencrypt.clone(), self, awaited);
+        } else {
+            self.inlet.release(&shared.buffers);
         }
     }
 }

@@ -3,22 +3,28 @@
 use std::task::Poll;
 
 use ::h2::{Reason, RecvStream, SendStream};
-use ::http::Response as Answer;
-use bytes::Bytes;
+use ::http::{Request as Head, Response as Answer};
 
 use super::between::Between;
-use super::stream::Stream;
+use super::stream::{Stream, size};
 use crate::backends::Chosen;
+use crate::engine::memory::Chunk;
 use crate::http::attempts::{Attempts, Failure, Sent};
 use crate::http::downgrade;
 use crate::http::h2c::Sending;
+use crate::http::head;
 use crate::http::pump::Broken;
 use crate::http::refusal::Refusal;
+use crate::http::request::Request;
 
 impl Stream {
     /// To a backend that speaks HTTP/2.
-    pub(super) async fn exchange_h2(&mut self, body: RecvStream) -> Result<(), Option<Refusal>> {
-        let (head, request) = downgrade::to_h2(&self.parts, body.is_end_stream(), &self.asking())?;
+    pub(super) async fn exchange_h2(
+        &mut self,
+        head: Head<()>,
+        request: Request,
+        body: RecvStream,
+    ) -> Result<(), Option<Refusal>> {
         let (mut attempts, mut body) = (Attempts::new(self.serving.clone()), body);
         let empty = body.is_end_stream();
         let mut upload = Between::request(empty).at_most(self.asking().longest_body);
@@ -55,15 +61,15 @@ impl Stream {
         (waiting, to): &mut Sending,
     ) -> Result<Answer<RecvStream>, Failure> {
         let idle = self.idle();
-        let Stream { respond, record, watch, .. } = self;
+        let Stream { respond, record, watch, base, calls, .. } = self;
         let waited = watch.limit(idle, |task, watch| {
             if respond.poll_reset(task).is_ready() {
                 return Poll::Ready(Err(Failure::Client));
             }
             let before = upload.moved;
-            let polled = upload.poll(task, body, to);
+            let polled = upload.poll(task, body, to, &watch.held);
             if before != upload.moved {
-                watch.start(idle);
+                watch.moved(idle);
             }
             match polled {
                 Poll::Ready(Err(Broken::From)) => return Poll::Ready(Err(Failure::Client)),
@@ -72,9 +78,19 @@ impl Stream {
                 Poll::Ready(Err(_)) | Poll::Pending => {}
                 Poll::Ready(Ok(())) => record.iter_mut().for_each(|record| record.sent()),
             }
-            waiting.poll(task)
+            let answered = waiting.poll(task);
+            if answered.is_pending() {
+                watch.held.set(*base + body.flow_control().used_capacity());
+                let owes = !upload.ended() && !upload.waits_for_room();
+                watch.client_owes(owes && !*calls, upload.moved);
+            }
+            answered
         });
-        let answer = waited.await.map_err(|_| Failure::Late)??;
+        let answer = waited.await??;
+        // As many fields as an answer of HTTP/1 may have.
+        if answer.headers().len() > head::FIELDS {
+            return Err(Failure::Unreadable);
+        }
         self.record.iter_mut().for_each(|record| record.answered(answer.status().as_u16()));
         Ok(answer)
     }
@@ -85,22 +101,45 @@ impl Stream {
         answer: Answer<RecvStream>,
         chosen: Chosen,
         (mut body, mut upload): (RecvStream, Between),
-        mut up: SendStream<Bytes>,
+        mut up: SendStream<Chunk>,
     ) -> Result<(), Option<Refusal>> {
         let (parts, mut from) = answer.into_parts();
         let (status, empty) = (parts.status.as_u16(), from.is_end_stream());
         self.streams.connection.context.counters().answered(status);
-        let mut to = self.respond.send_response(downgrade::answer_between_h2(parts), empty).map_err(|_| None)?;
-        let (idle, mut download) = (self.idle(), Between::answer(empty));
-        let carried = self.watch.limit(idle, |task, watch| {
+        let (idle, base, mut download) = (self.idle(), self.base, Between::answer(empty));
+        let length = size(&parts.headers);
+        let (mut answer, mut head) = (Some(downgrade::answer_between_h2(parts)), None);
+        let Stream { respond, watch, .. } = self;
+        let carried = watch.limit(idle, |task, watch| {
             let before = (upload.moved, download.moved);
+            if answer.is_some() {
+                // A client that does not read gets no more heads either.
+                if watch.held.poll_outbox(task).is_ready()
+                    && let Some(answer) = answer.take()
+                {
+                    watch.held.count_head(length);
+                    head = Some(respond.send_response(answer, empty).map_err(|_| Broken::To)?);
+                } else if respond.poll_reset(task).is_ready() {
+                    return Poll::Ready(Err(Broken::To));
+                }
+            }
+            let Some(to) = &mut head else {
+                watch.held.set(base + length);
+                watch.client_owes(true, 0);
+                return Poll::Pending;
+            };
             // The end of a request that is already answered is nobody's trouble, unless it has none.
-            if upload.poll(task, &mut body, &mut up) == Poll::Ready(Err(Broken::TooLong)) {
+            if upload.poll(task, &mut body, &mut up, &watch.held) == Poll::Ready(Err(Broken::TooLong)) {
                 return Poll::Ready(Err(Broken::TooLong));
             }
-            let polled = download.poll(task, &mut from, &mut to);
+            let polled = download.poll(task, &mut from, to, &watch.held);
             if before != (upload.moved, download.moved) {
-                watch.start(idle);
+                watch.moved(idle);
+            }
+            if polled.is_pending() {
+                let received = body.flow_control().used_capacity() + from.flow_control().used_capacity();
+                watch.held.set(base + received);
+                watch.client_owes(download.waits_for_room(), download.moved);
             }
             if polled.is_pending() && to.poll_reset(task).is_ready() {
                 return Poll::Ready(Err(Broken::To));
@@ -116,12 +155,12 @@ impl Stream {
             Err(Broken::To) => return Err(None),
             Err(Broken::TooLong) => {
                 up.send_reset(Reason::CANCEL);
-                to.send_reset(Reason::CANCEL);
+                head.into_iter().for_each(|mut to| to.send_reset(Reason::CANCEL));
                 return Err(None);
             }
             Err(_) => {
                 chosen.failed();
-                to.send_reset(Reason::INTERNAL_ERROR);
+                head.into_iter().for_each(|mut to| to.send_reset(Reason::INTERNAL_ERROR));
             }
         }
         Ok(())

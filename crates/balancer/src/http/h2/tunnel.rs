@@ -6,14 +6,14 @@ use std::task::{Context as Task, Poll, ready};
 
 use ::h2::{Reason, RecvStream, SendStream};
 use ::http::Response as Answer;
-use bytes::Bytes;
 use tokio::io::AsyncWrite;
 
 use super::between::Between;
 use super::receive::Receive;
 use super::send::Send;
 use super::stream::Stream;
-use crate::http::attempts::{Attempts, Sent};
+use crate::engine::memory::{Chunk, Held};
+use crate::http::attempts::{Attempts, Reached, Sent};
 use crate::http::buffer::Buffers;
 use crate::http::dial::Backend;
 use crate::http::downgrade;
@@ -28,7 +28,10 @@ trait Ways {
     fn moved(&self) -> (u64, u64);
 
     /// Moves what can be moved to a client; ready when both ways have ended.
-    fn poll(&mut self, task: &mut Task<'_>, to: &mut SendStream<Bytes>) -> Poll<Result<(), Broken>>;
+    fn poll(&mut self, task: &mut Task<'_>, to: &mut SendStream<Chunk>, held: &Held) -> Poll<Result<(), Broken>>;
+
+    /// Returns the bytes that wait, and whether they wait for the client.
+    fn waiting(&mut self) -> (usize, bool);
 }
 
 impl Stream {
@@ -48,7 +51,8 @@ impl Stream {
         let (mut attempts, mut upload) =
             (Attempts::new(self.serving.clone()), Receive::new(head, None, Framing::Empty));
         let Stream { streams, watch, .. } = self;
-        let (chosen, mut backend) = attempts.reach(&streams.connection, &shared, watch, true).await?;
+        let reached = attempts.reach(&streams.connection, &shared, watch, true).await?;
+        let Reached { chosen, mut backend, place } = reached;
         self.record.iter_mut().for_each(|record| record.backend(chosen.address()));
         let (response, mut answer, sent) = match self.answer(&mut backend, &request, &mut upload, &shared.buffers).await
         {
@@ -62,8 +66,8 @@ impl Stream {
         };
         if !response.tunnel {
             chosen.succeeded();
-            let delivered = self.deliver((&response, answer), &mut backend, (&mut upload, sent), &shared.buffers).await;
-            return self.finish(delivered, &response, chosen, backend);
+            let reached = Reached { chosen, backend, place };
+            return self.deliver((&response, answer), reached, (upload, sent)).await;
         }
         shared.buffers.give_head(upload.into_head());
         if !key.is_answered(answer.headers_mut()) {
@@ -75,6 +79,7 @@ impl Stream {
         let up = Receive::new(Vec::new(), Some(body), Framing::End);
         let mut ways = Upgraded { up, shut: false, down: Send::new(Framing::End), backend, buffers: &shared.buffers };
         let carried = self.carry(answer, &mut ways).await;
+        drop(place);
         ways.backend.inlet.release(&shared.buffers);
         carried
     }
@@ -122,13 +127,17 @@ impl Stream {
     async fn carry(&mut self, answer: Answer<()>, ways: &mut impl Ways) -> Result<(), Option<Refusal>> {
         self.streams.connection.context.counters().answered(answer.status().as_u16());
         let mut to = self.respond.send_response(answer, false).map_err(|_| None)?;
-        let idle = self.idle();
+        let (idle, base) = (self.idle(), self.base);
         let carried = self.watch.limit(idle, |task, watch| {
             let before = ways.moved();
-            let polled = ways.poll(task, &mut to);
+            let polled = ways.poll(task, &mut to, &watch.held);
             if before != ways.moved() {
-                watch.start(idle);
+                watch.moved(idle);
             }
+            // A tunnel has no least rate, but its memory can be needed by others.
+            let (waiting, for_client) = ways.waiting();
+            watch.held.set(base + waiting);
+            watch.held.waits_for_client(for_client);
             polled
         });
         if !matches!(carried.await, Ok(Ok(()))) {
@@ -169,11 +178,15 @@ impl Ways for Upgraded<'_> {
         (self.up.moved, self.down.moved)
     }
 
-    fn poll(&mut self, task: &mut Task<'_>, to: &mut SendStream<Bytes>) -> Poll<Result<(), Broken>> {
+    fn poll(&mut self, task: &mut Task<'_>, to: &mut SendStream<Chunk>, held: &Held) -> Poll<Result<(), Broken>> {
         let up = self.poll_up(task)?;
         let Backend { inlet, stream, .. } = &mut self.backend;
-        let down = self.down.poll(task, (inlet, stream), to, self.buffers)?;
+        let down = self.down.poll(task, (inlet, stream), to, self.buffers, held)?;
         both(task, to, up, down)
+    }
+
+    fn waiting(&mut self) -> (usize, bool) {
+        (self.up.held() + self.down.held() + self.backend.inlet.capacity(), self.down.waits_for_room())
     }
 }
 
@@ -181,7 +194,7 @@ impl Ways for Upgraded<'_> {
 struct Passed {
     body: RecvStream,
     upload: Between,
-    up: SendStream<Bytes>,
+    up: SendStream<Chunk>,
     from: RecvStream,
     down: Between,
 }
@@ -191,15 +204,20 @@ impl Ways for Passed {
         (self.upload.moved, self.down.moved)
     }
 
-    fn poll(&mut self, task: &mut Task<'_>, to: &mut SendStream<Bytes>) -> Poll<Result<(), Broken>> {
-        let up = self.upload.poll(task, &mut self.body, &mut self.up)?;
-        let down = self.down.poll(task, &mut self.from, to)?;
+    fn poll(&mut self, task: &mut Task<'_>, to: &mut SendStream<Chunk>, held: &Held) -> Poll<Result<(), Broken>> {
+        let up = self.upload.poll(task, &mut self.body, &mut self.up, held)?;
+        let down = self.down.poll(task, &mut self.from, to, held)?;
         both(task, to, up, down)
+    }
+
+    fn waiting(&mut self) -> (usize, bool) {
+        let received = self.body.flow_control().used_capacity() + self.from.flow_control().used_capacity();
+        (received, self.down.waits_for_room())
     }
 }
 
 /// Whether a tunnel has ended: both ways, or because the client took it back.
-fn both(task: &mut Task<'_>, to: &mut SendStream<Bytes>, up: Poll<()>, down: Poll<()>) -> Poll<Result<(), Broken>> {
+fn both(task: &mut Task<'_>, to: &mut SendStream<Chunk>, up: Poll<()>, down: Poll<()>) -> Poll<Result<(), Broken>> {
     match (up, down) {
         (Poll::Ready(()), Poll::Ready(())) => Poll::Ready(Ok(())),
         (_, Poll::Pending) if to.poll_reset(task).is_ready() => Poll::Ready(Err(Broken::To)),
