@@ -48,9 +48,9 @@ impl Transport {
     }
 }
 
-/// Maximum length of an answer by datagram, whatever the client says it takes: it passes any network without fragments, whose
-/// second one could be forged, and a forged sender's address gets little (DNS flag day 2020). Longer answers are truncated, and
-/// clients ask by TCP.
+/// Maximum length of an answer by datagram, whatever the client says it takes: it passes any
+/// network without fragments, whose second one could be forged, and a forged sender's address gets
+/// little (DNS flag day 2020). Longer answers are truncated, and clients ask by TCP.
 const LONGEST_DATAGRAM: usize = 1232;
 
 /// More aliases than this lead nowhere.

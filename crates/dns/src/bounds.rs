@@ -1,5 +1,5 @@
-//! Bounds of what clients can make a server hold: connections, questions that wait for others, answers on their way, sockets
-//! to upstreams.
+//! Bounds of what clients can make a server hold: connections, questions that wait for others,
+//! answers on their way, sockets to upstreams.
 
 use std::net::IpAddr;
 
@@ -7,13 +7,16 @@ use fairlead_runtime::{Account, AtLimit, Budget, Limits, SlotTable};
 
 /// Maximum number of TCP connections of clients, where descriptors allow it.
 const CONNECTIONS: u64 = 2048;
-/// Maximum number of questions that wait for others, where descriptors allow it. Each takes a few kilobytes.
+/// Maximum number of questions that wait for others, where descriptors allow it. Each takes a few
+/// kilobytes.
 const QUESTIONS: u64 = 10_000;
 /// Part of the connections, or of the waiting questions, that one client may hold.
 const CLIENT_PART: u64 = 8;
-/// Minimum share of one client, where the total allows it: a resolver asks for a few names at a time.
+/// Minimum share of one client, where the total allows it: a resolver asks for a few names at a
+/// time.
 const LEAST_SHARE: u64 = 16;
-/// Maximum number of bytes in long answers that clients on TCP have not taken yet, where memory allows it.
+/// Maximum number of bytes in long answers that clients on TCP have not taken yet, where memory
+/// allows it.
 const ANSWER_BYTES: u64 = 32 << 20;
 
 /// Bounds shared by all listeners and server blocks of a process. Cheap to clone.
@@ -30,8 +33,8 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// Derives the bounds from the limits of the process: connections and sockets together use at most a quarter of the
-    /// descriptors that clients may use.
+    /// Derives the bounds from the limits of the process: connections and sockets together use at
+    /// most a quarter of the descriptors that clients may use.
     pub(crate) fn new(account: &Account) -> Bounds {
         let machine = account.machine();
         let descriptors = machine.client_descriptors() / 4;
@@ -52,7 +55,8 @@ impl Bounds {
     }
 }
 
-/// Returns the client that bytes of answers are charged to: its very address, because the Pods of a Node share a /64.
+/// Returns the client that bytes of answers are charged to: its very address, because the Pods of a
+/// Node share a /64.
 pub(crate) fn client(address: IpAddr) -> fairlead_runtime::Sender {
     fairlead_runtime::Sender::Network(address.to_canonical())
 }

@@ -24,7 +24,8 @@ use crate::settings::{self, Plugins, Reload, Search, Server, Settings, Upstream}
 /// The file that says whom this machine asks.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 
-/// Maximum number of cached answers of a server block that are fetched again at a time while no client waits.
+/// Maximum number of cached answers of a server block that are fetched again at a time while no
+/// client waits.
 const REFRESHES: usize = 64;
 
 /// Everything settings ask for.

@@ -17,8 +17,8 @@ use upstream::Upstream;
 mod exchange;
 mod upstream;
 
-/// Maximum number of questions that try upstreams at a time while all of them fail their checks. The others are answered with
-/// SERVFAIL at once.
+/// Maximum number of questions that try upstreams at a time while all of them fail their checks.
+/// The others are answered with SERVFAIL at once.
 const TRIALS: usize = 64;
 /// How long one question may take in all.
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -101,8 +101,9 @@ impl Forward {
                 if self.settings.fail_fast {
                     break;
                 }
-                // Upstreams that are silent would make every question wait. CoreDNS tries each question with a random upstream;
-                // here a few do, and the first answer ends the state.
+                // Upstreams that are silent would make every question wait. CoreDNS tries each
+                // question with a random upstream; here a few do, and the first answer ends the
+                // state.
                 if trial.is_none() {
                     let running = Running::new(&self.trials);
                     if self.trials.load(Ordering::Relaxed) > TRIALS {

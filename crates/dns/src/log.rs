@@ -85,7 +85,8 @@ impl Logger {
         let text = format!("{} {} {}: {why}", rcode.0, ask.name, words::type_name(ask.rtype));
         let together = errors.consolidate.iter().find(|one| one.pattern.regex().is_match(why));
         let Some(Consolidate { period, pattern, level, show_first }) = together else {
-            // A question may be anything, so a client could write a log of any length: errors of the same cause are counted.
+            // A question may be anything, so a client could write a log of any length: errors of
+            // the same cause are counted.
             return self.consolidate(Summary { like: why, period: PERIOD, level: "error", show_first: true }, &text);
         };
         let like = pattern.regex().as_str();

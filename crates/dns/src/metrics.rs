@@ -76,7 +76,8 @@ impl Metrics {
         Metrics::in_registry(Registry::default())
     }
 
-    /// Returns metrics that show the budgets of an account as well, for a process without other metrics.
+    /// Returns metrics that show the budgets of an account as well, for a process without other
+    /// metrics.
     pub fn with_account(account: &Account) -> Metrics {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(BudgetMetrics::new(account.clone())));

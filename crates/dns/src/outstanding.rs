@@ -1,5 +1,6 @@
-//! Questions that are under way to upstreams. A client whose question is under way already waits for the same answer: with many
-//! equal questions at a time, a forger would need to guess one of many numbers only (the birthday attack of CVE-2020-25686).
+//! Questions that are under way to upstreams. A client whose question is under way already waits
+//! for the same answer: with many equal questions at a time, a forger would need to guess one of
+//! many numbers only (the birthday attack of CVE-2020-25686).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -16,8 +16,8 @@ use crate::log::{Logger, Told};
 use crate::metrics::{Counts, Metrics, Seen};
 use crate::names::Held;
 
-/// Maximum time that a question waits for others. Search paths and aliases ask several times for one question, and resolvers
-/// do not wait longer (resolv.conf(5): `timeout` 5 s, `attempts` 2).
+/// Maximum time that a question waits for others. Search paths and aliases ask several times for
+/// one question, and resolvers do not wait longer (resolv.conf(5): `timeout` 5 s, `attempts` 2).
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// The server blocks of an address.
@@ -108,7 +108,8 @@ impl Router {
         }
     }
 
-    /// Answers a query, whoever must be asked. After [`LONGEST_WAIT`], or once `evicted` is cancelled, with SERVFAIL.
+    /// Answers a query, whoever must be asked. After [`LONGEST_WAIT`], or once `evicted` is
+    /// cancelled, with SERVFAIL.
     pub(crate) async fn later(&self, came: &Came<'_>, turn: u32, evicted: &CancellationToken, out: &mut Vec<u8>) {
         // A defect answers one question wrong, and is counted.
         let answered = AssertUnwindSafe(self.asked(came, turn, out)).catch_unwind();

@@ -1,5 +1,5 @@
-//! Streams: connections with questions one behind the other, answered as they are ready. Connections, questions, bytes and
-//! time are bounded, for each client and in all.
+//! Streams: connections with questions one behind the other, answered as they are ready.
+//! Connections, questions, bytes and time are bounded, for each client and in all.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,12 +18,14 @@ use crate::listen::Place;
 use crate::names::Held;
 use crate::router::{Came, Now};
 
-/// Maximum number of questions of one connection that wait for others. A client that sends more is not read until one of them
-/// is answered.
+/// Maximum number of questions of one connection that wait for others. A client that sends more is
+/// not read until one of them is answered.
 const WAITING: usize = 32;
-/// Maximum length of a question, as for datagrams. Room is made for the length that the client announces.
+/// Maximum length of a question, as for datagrams. Room is made for the length that the client
+/// announces.
 const LONGEST_QUESTION: usize = 4096;
-/// Length of an answer up to which its bytes are not charged: what waits is bounded by questions and connections.
+/// Length of an answer up to which its bytes are not charged: what waits is bounded by questions
+/// and connections.
 const SHORT_ANSWER: usize = 2048;
 /// Time that a connection may be silent between two questions.
 const IDLE: Duration = Duration::from_secs(10);
@@ -34,8 +36,8 @@ const WRITE: Duration = Duration::from_secs(5);
 /// Pause when no connection can be accepted, as when all descriptors are in use.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Accepts connections until told to stop. When all places are in use, the idlest connection of the client with most of them is
-/// closed.
+/// Accepts connections until told to stop. When all places are in use, the idlest connection of the
+/// client with most of them is closed.
 pub(crate) async fn serve(listener: TcpListener, place: Arc<Place>, bounds: Bounds, stop: CancellationToken) {
     loop {
         let (stream, from) = tokio::select! {
@@ -70,7 +72,8 @@ pub(crate) async fn serve(listener: TcpListener, place: Arc<Place>, bounds: Boun
     }
 }
 
-/// A connection of a client. Closed when the last question on it is answered, or at once when `closed` is cancelled.
+/// A connection of a client. Closed when the last question on it is answered, or at once when
+/// `closed` is cancelled.
 struct Connection {
     writer: Mutex<OwnedWriteHalf>,
     from: SocketAddr,
@@ -141,8 +144,8 @@ impl Connection {
         Came { bytes: &question.bytes, from: self.from, local: self.local, transport: Transport::Tcp, at: question.at }
     }
 
-    /// Writes an answer with its length before it (RFC 1035, 4.2.2). `None`: the client did not take it in time, or makes us
-    /// keep too much.
+    /// Writes an answer with its length before it (RFC 1035, 4.2.2). `None`: the client did not
+    /// take it in time, or makes us keep too much.
     async fn write(&self, answer: &[u8]) -> Option<()> {
         let length = u16::try_from(answer.len()).ok()?;
         let bytes = match length {

@@ -23,8 +23,8 @@ use deadline::WriteDeadline;
 
 mod deadline;
 
-/// Maximum number of connections to all such servers of a process, where descriptors allow it. Health checks and scrapes are
-/// short.
+/// Maximum number of connections to all such servers of a process, where descriptors allow it.
+/// Health checks and scrapes are short.
 const CONNECTIONS: u64 = 512;
 /// Part of the connections that one client may hold.
 const CLIENT_PART: u64 = 8;
@@ -84,21 +84,24 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 /// Connections to the servers of this process.
 static PROCESS: OnceLock<SlotTable> = OnceLock::new();
 
-/// Counts connections to all servers of this process in its account, as budget `monitor connections`. Without a call, or after
-/// the first server has begun, they are bounded without being counted there.
+/// Counts connections to all servers of this process in its account, as budget `monitor
+/// connections`. Without a call, or after the first server has begun, they are bounded without
+/// being counted there.
 pub fn bound_by(account: &Account) {
     let _ = PROCESS.set(connections(account));
 }
 
-/// Returns a table for connections of health checks and scrapes: a 16th of the descriptors that clients may use.
+/// Returns a table for connections of health checks and scrapes: a 16th of the descriptors that
+/// clients may use.
 fn connections(account: &Account) -> SlotTable {
     let total = (account.machine().client_descriptors() / 16).clamp(CLIENT_PART, CONNECTIONS);
     let limits = Limits { total, per_sender: (total / CLIENT_PART).max(CLIENT_PART) };
     SlotTable::new(account.budget("monitor connections", limits), AtLimit::ReplaceIdlest)
 }
 
-/// Answers until told to stop; connections end with it. All servers of the process share the places for connections: when all
-/// are in use, the idlest connection of the client with most of them is closed.
+/// Answers until told to stop; connections end with it. All servers of the process share the places
+/// for connections: when all are in use, the idlest connection of the client with most of them is
+/// closed.
 pub async fn serve<F>(
     listener: TcpListener,
     stop: CancellationToken,

@@ -6,9 +6,9 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Maximum number of bytes read from one connection: a head of 64 KiB, certificates, and the beginning of a body need far less. A
-/// server that sends interim answers (RFC 9110, 15.2) or HTTP/2 frames without end would otherwise keep a thread busy for as long
-/// as the probe may take.
+/// Maximum number of bytes read from one connection: a head of 64 KiB, certificates, and the
+/// beginning of a body need far less. A server that sends interim answers (RFC 9110, 15.2) or
+/// HTTP/2 frames without end would otherwise keep a thread busy for as long as the probe may take.
 const MOST: usize = 1 << 20;
 
 /// A stream whose reads fail after [`MOST`] bytes.

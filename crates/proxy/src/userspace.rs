@@ -53,7 +53,8 @@ pub struct Options {
     pub udp_timeout: Duration,
     /// How many threads carry bytes; `None`: one for each core.
     pub workers: Option<usize>,
-    /// Descriptors from which the bounds of connections are derived; `None`: the limit of the process, which is raised.
+    /// Descriptors from which the bounds of connections are derived; `None`: the limit of the
+    /// process, which is raised.
     pub descriptors: Option<u64>,
 }
 

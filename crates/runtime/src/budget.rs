@@ -265,8 +265,8 @@ impl Budget {
         }
     }
 
-    /// Acquires an amount for a sender without checking the sender's limit, for a [`crate::SlotTable`], which has limits per
-    /// address and records its refusals itself.
+    /// Acquires an amount for a sender without checking the sender's limit, for a
+    /// [`crate::SlotTable`], which has limits per address and records its refusals itself.
     pub(crate) fn acquire_within_total(&self, sender: &Sender, amount: u64) -> Option<Permit> {
         let mut shard = lock(self.shard(sender));
         self.add_to_total(amount)?;
@@ -275,7 +275,8 @@ impl Budget {
         Some(Permit { budget: self.clone(), sender: Some(sender.clone()), amount })
     }
 
-    /// Counts an amount that a sender lost to make room for another, and logs evictions at most once a minute.
+    /// Counts an amount that a sender lost to make room for another, and logs evictions at most
+    /// once a minute.
     pub(crate) fn record_eviction(&self, sender: &Sender) {
         if let Some(evicted) = self.state.evictions.record(Instant::now()) {
             let name = self.state.name;

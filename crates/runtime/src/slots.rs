@@ -1,9 +1,11 @@
-//! Slots: a bounded number of connections or waiting requests, shared fairly between client addresses.
+//! Slots: a bounded number of connections or waiting requests, shared fairly between client
+//! addresses.
 //!
-//! A [`Budget`] refuses at its limits, so a client that keeps what it acquired keeps others out. A [`SlotTable`] takes slots
-//! back instead: when all are in use, the client that holds most loses its idlest slot to a client that holds less. Clients are
-//! compared by network first (an IPv4 address, or an IPv6 /64) and by address within a network, so that neither a host with
-//! many IPv6 addresses nor one of many hosts in the same /64 (the Pods of a Node) can keep the others out.
+//! A [`Budget`] refuses at its limits, so a client that keeps what it acquired keeps others out. A
+//! [`SlotTable`] takes slots back instead: when all are in use, the client that holds most loses
+//! its idlest slot to a client that holds less. Clients are compared by network first (an IPv4
+//! address, or an IPv6 /64) and by address within a network, so that neither a host with many IPv6
+//! addresses nor one of many hosts in the same /64 (the Pods of a Node) can keep the others out.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -58,7 +60,8 @@ struct Shared {
 #[derive(Debug)]
 struct Holders<K, V> {
     entries: HashMap<K, Holder<V>, RandomState>,
-    /// Keys by number of slots. Among equal holders the one that has held slots for longest is the largest.
+    /// Keys by number of slots. Among equal holders the one that has held slots for longest is the
+    /// largest.
     by_size: BTreeSet<(usize, Reverse<u64>, K)>,
 }
 
@@ -79,7 +82,8 @@ struct Occupant {
 }
 
 impl SlotTable {
-    /// Returns a table whose slots are counted in a budget. The budget's limit per sender holds for one address here.
+    /// Returns a table whose slots are counted in a budget. The budget's limit per sender holds for
+    /// one address here.
     pub fn new(budget: Budget, at_limit: AtLimit) -> SlotTable {
         let shared = Shared {
             per_address: usize::try_from(budget.limits().per_sender).unwrap_or(usize::MAX),
@@ -91,8 +95,8 @@ impl SlotTable {
         SlotTable { shared: Arc::new(shared) }
     }
 
-    /// Admits a connection or request of a client. `evict` is called if its slot is taken back later; it must only notify the
-    /// task that holds the slot, and must not use this table.
+    /// Admits a connection or request of a client. `evict` is called if its slot is taken back
+    /// later; it must only notify the task that holds the slot, and must not use this table.
     pub fn admit(&self, address: IpAddr, evict: impl FnOnce() + Send + 'static) -> Result<Slot, Exceeded> {
         let address = address.to_canonical();
         let sender = Sender::from_address(address);
@@ -174,9 +178,11 @@ impl Shared {
 type Networks = Holders<Sender, Holders<IpAddr, Occupants>>;
 
 impl Networks {
-    /// Returns the holder that loses a slot to a client when all slots are in use, or `None` if the client is to be refused.
+    /// Returns the holder that loses a slot to a client when all slots are in use, or `None` if the
+    /// client is to be refused.
     fn victim(&self, sender: &Sender, address: &IpAddr, at_limit: AtLimit) -> Option<(Sender, IpAddr)> {
-        // Equal holders would take the same slot from each other in turns; that is fair for idle connections only.
+        // Equal holders would take the same slot from each other in turns; that is fair for idle
+        // connections only.
         let least_advantage = match at_limit {
             AtLimit::ReplaceIdlest => 1,
             AtLimit::Refuse => 2,

@@ -13,8 +13,8 @@ use crate::random;
 /// The longest datagram that is taken. We say that we take less.
 const LONGEST: usize = 4096;
 
-/// Number of answers that do not match a question after which no more are read (RFC 5452, 9.2; Unbound, `unwanted-reply-threshold`):
-/// a forger is guessing, and must not have more guesses.
+/// Number of answers that do not match a question after which no more are read (RFC 5452, 9.2;
+/// Unbound, `unwanted-reply-threshold`): a forger is guessing, and must not have more guesses.
 const WRONG_ANSWERS: usize = 10;
 
 /// An answer by datagram.
@@ -25,8 +25,9 @@ pub(super) enum Datagram {
     Flooded,
 }
 
-/// Opens a socket with a random port (RFC 5452, 9.2), which receives from this upstream only. The kernel chooses the port among
-/// `net.ipv4.ip_local_port_range` by its secure random numbers (net/ipv4/udp.c, `udp_lib_get_port`).
+/// Opens a socket with a random port (RFC 5452, 9.2), which receives from this upstream only. The
+/// kernel chooses the port among `net.ipv4.ip_local_port_range` by its secure random numbers
+/// (net/ipv4/udp.c, `udp_lib_get_port`).
 pub(super) async fn connect_udp(to: SocketAddr) -> io::Result<UdpSocket> {
     let any: SocketAddr = match to {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
@@ -37,7 +38,8 @@ pub(super) async fn connect_udp(to: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// Asks by datagram. Datagrams that do not answer this question are passed over, up to [`WRONG_ANSWERS`].
+/// Asks by datagram. Datagrams that do not answer this question are passed over, up to
+/// [`WRONG_ANSWERS`].
 pub(super) async fn udp(socket: &UdpSocket, ask: &Ask) -> io::Result<Datagram> {
     let id = u16::from_be_bytes(random::bytes()?);
     socket.send(&ask.message(id)).await?;
@@ -69,7 +71,8 @@ fn answer(bytes: &[u8], id: u16, ask: &Ask) -> Option<Message> {
     let message = Message::parse(bytes).ok()?;
     let asked = match &message.question {
         Some((name, rtype, class)) => *name == ask.name && *rtype == ask.rtype && *class == ask.class,
-        // Servers that cannot read a question, or do not answer it, may not repeat it. An answer must (RFC 5452, 9.1).
+        // Servers that cannot read a question, or do not answer it, may not repeat it. An answer
+        // must (RFC 5452, 9.1).
         None => [Rcode::FORM_ERR, Rcode::SERV_FAIL, Rcode::NOT_IMP, Rcode::REFUSED].contains(&message.rcode),
     };
     (message.id == id && message.flags & QR != 0 && asked).then_some(message)

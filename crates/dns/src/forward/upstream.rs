@@ -106,7 +106,8 @@ impl Upstream {
         }
     }
 
-    /// Asks. What does not fit into a datagram, or is about to be forged, is asked for again by TCP.
+    /// Asks. What does not fit into a datagram, or is about to be forged, is asked for again by
+    /// TCP.
     pub(super) async fn ask(&self, ask: &Ask, tcp: bool) -> io::Result<Message> {
         let limit = self.read_timeout;
         if tcp {
@@ -120,7 +121,8 @@ impl Upstream {
         }
     }
 
-    /// Asks by datagram, with a socket for this question alone: a forger must guess its port as well as its number.
+    /// Asks by datagram, with a socket for this question alone: a forger must guess its port as
+    /// well as its number.
     async fn by_udp(&self, ask: &Ask) -> io::Result<Datagram> {
         self.metrics.connected(self.address, "udp", false);
         let _socket = self.socket()?;

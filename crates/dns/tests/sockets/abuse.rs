@@ -1,4 +1,5 @@
-//! Clients and forgers that mean harm: others are answered beside them, and forged answers are not taken.
+//! Clients and forgers that mean harm: others are answered beside them, and forged answers are not
+//! taken.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
@@ -65,7 +66,8 @@ fn questions_of_one_client_that_wait_do_not_keep_out_those_of_others() {
                 while !stop.load(Ordering::SeqCst) {
                     let number = sent.fetch_add(1, Ordering::SeqCst);
                     let _ = attack.send(&question(0, &format!("n{number}.silent.example")));
-                    // As fast as the server reads: a full queue of the kernel would lose packets of all clients alike.
+                    // As fast as the server reads: a full queue of the kernel would lose packets of
+                    // all clients alike.
                     if number.is_multiple_of(16) {
                         std::thread::sleep(Duration::from_millis(1));
                     }
@@ -380,7 +382,8 @@ fn reply_of(query: &Query<'_>, last: u8) -> Vec<u8> {
     out
 }
 
-/// Hands each question that comes to a socket to `work`, with where it came from and what sends a reply.
+/// Hands each question that comes to a socket to `work`, with where it came from and what sends a
+/// reply.
 fn respond(socket: &UdpSocket, work: impl Fn(&Query<'_>, SocketAddr, &dyn Fn(Head, &Query<'_>))) {
     let mut buffer = [0; 4096];
     while let Ok((length, from)) = socket.recv_from(&mut buffer) {

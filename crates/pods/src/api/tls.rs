@@ -21,7 +21,8 @@ use super::Api;
 
 /// Maximum number of connections of API servers.
 const CONNECTIONS: usize = 1000;
-/// Maximum number of connections whose client has not shown its certificate yet, where descriptors allow it.
+/// Maximum number of connections whose client has not shown its certificate yet, where descriptors
+/// allow it.
 const HANDSHAKES: u64 = 512;
 /// Part of the handshakes that one client may have in progress.
 const CLIENT_PART: u64 = 4;
@@ -73,16 +74,17 @@ impl Peers {
     }
 }
 
-/// Returns a table for connections whose client is not known yet: a 16th of the descriptors that clients may use. API servers
-/// share it with strangers, and need it for the time of a handshake only.
+/// Returns a table for connections whose client is not known yet: a 16th of the descriptors that
+/// clients may use. API servers share it with strangers, and need it for the time of a handshake
+/// only.
 pub(super) fn handshakes(account: &Account) -> SlotTable {
     let total = (account.machine().client_descriptors() / 16).clamp(CLIENT_PART, HANDSHAKES);
     let limits = Limits { total, per_sender: (total / CLIENT_PART).max(1) };
     SlotTable::new(account.budget("pods handshakes", limits), AtLimit::ReplaceIdlest)
 }
 
-/// Serves connections until told to stop. When too many handshakes are in progress, the oldest of the client with most of them
-/// ends.
+/// Serves connections until told to stop. When too many handshakes are in progress, the oldest of
+/// the client with most of them ends.
 pub async fn serve(listener: TcpListener, tls: Arc<ServerConfig>, api: Api, stop: CancellationToken) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     let mut connections = JoinSet::new();

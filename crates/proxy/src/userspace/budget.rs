@@ -10,8 +10,8 @@ const RESERVED: usize = 256;
 
 /// Part of the descriptors that one address may use for TCP connections.
 const ADDRESS_PART: usize = 4;
-/// Part of the descriptors that the addresses of an IPv6 /64 may use for TCP connections together. More than that of an address,
-/// because the Pods of a Node share a /64.
+/// Part of the descriptors that the addresses of an IPv6 /64 may use for TCP connections together.
+/// More than that of an address, because the Pods of a Node share a /64.
 const PREFIX_PART: usize = 2;
 
 /// Descriptors, shared by all workers.
@@ -46,8 +46,8 @@ impl Budget {
         }
     }
 
-    /// Charges descriptors to a client, or returns `None` if the client uses its share already. They are acquired for the
-    /// process by [`Budget::take`].
+    /// Charges descriptors to a client, or returns `None` if the client uses its share already.
+    /// They are acquired for the process by [`Budget::take`].
     pub(crate) fn charge(&self, client: IpAddr, count: usize) -> Option<ClientShare> {
         let client = client.to_canonical();
         let address = self.addresses.acquire(&Sender::Network(client), count as u64).ok()?;
