@@ -44,7 +44,7 @@ impl Default for WatchBounds {
     }
 }
 
-/// What all requests share.
+/// Bounds that all requests of a server share.
 #[derive(Debug)]
 pub(crate) struct Shares {
     seats: Seats,

@@ -18,7 +18,7 @@ const SLOTS: usize = 256;
 /// Maximum of bytes that are remembered.
 const MOST_BYTES: usize = 16 << 20;
 
-/// What tells one written event from another.
+/// Identity of a written event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FrameKey<'a> {
     /// Key of the object in the store.
