@@ -49,14 +49,14 @@ pub use connections::Connections;
 /// The largest request body that is read, as in Kubernetes.
 pub const BODY_LIMIT: usize = 3 << 20;
 
-/// What a request knows of its connection; found among the request's extensions.
+/// The connection of a request; found among the request's extensions.
 #[derive(Debug, Clone)]
 pub struct Connection {
     /// The client's address.
     pub peer: SocketAddr,
     /// The client's certificate and those that lead to its authority. The client has the key; nothing else is checked yet.
     pub certificates: Arc<[CertificateDer<'static>]>,
-    /// What was found out about the certificate, so that it is not checked with every request.
+    /// The result of checking the certificate, so that it is not checked with every request.
     pub(crate) checked: Arc<OnceLock<Checked>>,
     link: Arc<Link>,
 }

@@ -1,4 +1,5 @@
-//! The shares of users in what the server has: seats for requests, watches, streams of Pods, bodies under way.
+//! The shares of users in what the server has: seats for requests, watches, streams of Pods, bodies
+//! under way.
 
 use std::time::Duration;
 
@@ -16,7 +17,8 @@ use crate::serve::in_flight::{self, Bounds, Class, Seat, Seats};
 const STREAMS: Limits = Limits { total: 1_000, per_sender: 250 };
 /// Maximum number of watches of users, and of one user.
 const WATCHES: Limits = Limits { total: 5_000, per_sender: 1_000 };
-/// Maximum number of watches of administrators, Nodes and components of the cluster, and of one of them.
+/// Maximum number of watches of administrators, Nodes and components of the cluster, and of one of
+/// them.
 const SYSTEM_WATCHES: Limits = Limits { total: 20_000, per_sender: 5_000 };
 /// Bytes of request bodies under way, until their requests are answered, and the part of them that one user may have: five
 /// bodies of the largest size.
@@ -33,7 +35,8 @@ const SLOW_TIME: Duration = Duration::from_secs(30);
 /// Maximum numbers of watches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WatchBounds {
-    /// Watches of all users (`--max-watches`). Administrators, Nodes and components of the cluster have others.
+    /// Watches of all users (`--max-watches`). Administrators, Nodes and components of the cluster
+    /// have others.
     pub total: u64,
     /// Watches of one user (`--max-watches-per-user`).
     pub per_user: u64,
@@ -52,7 +55,7 @@ pub(crate) struct CountedBody {
     _permit: Option<Permit>,
 }
 
-/// What all requests share.
+/// Bounds that all requests of a server share.
 #[derive(Debug)]
 pub(crate) struct Shares {
     seats: Seats,
@@ -78,8 +81,8 @@ impl Shares {
         }
     }
 
-    /// Takes a seat for a request of a user. The user is the one whose credentials came with the request: acting as others
-    /// gives nobody more seats.
+    /// Takes a seat for a request of a user. The user is the one whose credentials came with the
+    /// request: acting as others gives nobody more seats.
     pub(crate) async fn seat(
         &self,
         user: &User,

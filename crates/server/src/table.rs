@@ -50,7 +50,7 @@ fn columns(kind: &Kind) -> Vec<Value> {
     kind.rules.columns.iter().map(column).collect()
 }
 
-/// One object as a row of a `Table`.
+/// Returns an object as a row of a `Table`.
 pub(crate) fn row(kind: &Kind, version: &str, object: &Value, include: Include, now: i64) -> Value {
     let mut row = Map::new();
     row.insert("cells", (kind.rules.row)(object, now).into());

@@ -1,4 +1,5 @@
-//! The shares of users: one with hundreds of requests, watches or slow bodies leaves room for everyone else.
+//! The shares of users: one with hundreds of requests, watches or slow bodies leaves room for
+//! everyone else.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Clients of the API that do not take what they asked for, or say nothing at all: an administrator beside them is answered,
-//! and the process does not grow.
+//! Clients of the API that do not take what they asked for, or say nothing at all: an administrator
+//! beside them is answered, and the process does not grow.
 
 use std::fs;
 use std::sync::Arc;
@@ -30,8 +30,8 @@ struct Door {
     connector: TlsConnector,
 }
 
-/// A connection of HTTP/2 that answers pings and reads nothing but what its windows let through, until it reads nothing at
-/// all.
+/// A connection of HTTP/2 that answers pings and reads nothing but what its windows let through,
+/// until it reads nothing at all.
 struct Deaf {
     requests: SendRequest<Bytes>,
     answers: Vec<h2::RecvStream>,
@@ -105,7 +105,8 @@ impl Door {
 }
 
 impl Deaf {
-    /// Sends a request; returns the code of the answer, or `None` if the server has closed the connection.
+    /// Sends a request; returns the code of the answer, or `None` if the server has closed the
+    /// connection.
     async fn ask(&mut self, method: &str, path: &str, token: Option<&str>) -> Option<u16> {
         let mut request = Request::builder().method(method).uri(format!("https://localhost{path}"));
         if let Some(token) = token {

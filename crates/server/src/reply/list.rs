@@ -1,5 +1,6 @@
-//! Lists as answers: small ones whole, others piece by piece from the entries that the store shares, as the client takes
-//! them. A list of 60 MB that waits for its client then holds a few kilobytes, and a client that has gone causes no work.
+//! Lists as answers: small ones whole, others piece by piece from the entries that the store
+//! shares, as the client takes them. A list of 60 MB that waits for its client then holds a few
+//! kilobytes, and a client that has gone causes no work.
 
 use std::convert::Infallible;
 use std::io::Write;
@@ -24,7 +25,8 @@ use crate::negotiate::{Form, Media, Shape};
 use crate::serve::{HeldBytes, PIECE};
 use crate::{object, table};
 
-/// Lists whose objects are together not larger are made whole, with their length in the head of the answer.
+/// Lists whose objects are together not larger are made whole, with their length in the head of the
+/// answer.
 const SMALL: usize = 64 << 10;
 /// Largest list in YAML, in bytes of JSON: a YAML document is made of the whole list at once.
 const YAML: usize = 8 << 20;
@@ -32,8 +34,8 @@ const YAML: usize = 8 << 20;
 const MEASURED_AT_ONCE: usize = 1 << 20;
 /// Memory of an encoder for gzip, in bytes.
 const ENCODER_BYTES: u64 = 384 << 10;
-/// Time for a client to take any list, kube-apiserver's request timeout, and the rate that is enough beyond it. Slower
-/// clients would keep old versions of many objects in memory.
+/// Time for a client to take any list, kube-apiserver's request timeout, and the rate that is
+/// enough beyond it. Slower clients would keep old versions of many objects in memory.
 const LEAST_TIME: Duration = Duration::from_secs(60);
 const LEAST_RATE: u64 = 64 << 10;
 
@@ -52,7 +54,7 @@ struct Stream {
     kind: &'static Kind,
     item: Item,
     entries: std::vec::IntoIter<Arc<Entry>>,
-    /// How entries of the kind begin; objects in lists have no `kind` and `apiVersion`.
+    /// Beginning of every entry of the kind; objects in lists have no `kind` and `apiVersion`.
     item_head: String,
     head: Vec<u8>,
     /// In protobuf: the metadata, which stands between the length of the list and its objects.
@@ -169,7 +171,8 @@ impl Stream {
         Ok(out)
     }
 
-    /// Returns the next piece of the text: about `most` bytes, or one large object. `None` at the end.
+    /// Returns the next piece of the text: about `most` bytes, or one large object. `None` at the
+    /// end.
     fn produce(&mut self, most: usize) -> Result<Option<Bytes>, Failure> {
         if let Some(large) = self.large.take() {
             return Ok(Some(large));
@@ -315,7 +318,8 @@ impl http_body::Body for Stream {
     type Data = Bytes;
     type Error = Infallible;
 
-    /// An answer that cannot be made to its end ends early: its length, or its syntax, tells the client so.
+    /// An answer that cannot be made to its end ends early: its length, or its syntax, tells the
+    /// client so.
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let this = self.get_mut();
         if Instant::now() > this.due {
@@ -397,8 +401,8 @@ fn envelope(list: &List, item: Item) -> Envelope {
 
 fn proto_envelope(kind: &'static Kind, list: &Value) -> Envelope {
     let mut head = proto::wrap(&kind.api_version(), &format!("{}List", kind.kind), &[]);
-    // The envelope ends with an empty content, an empty encoding and an empty type: 12 00 1a 00 22 00. The length of the
-    // content is put in place of its 00.
+    // The envelope ends with an empty content, an empty encoding and an empty type: 12 00 1a 00 22
+    // 00. The length of the content is put in place of its 00.
     let tail = head.split_off(head.len() - 4);
     head.pop();
     Envelope { head, metadata: proto::write_list(kind.schema, list), tail }

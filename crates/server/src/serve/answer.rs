@@ -1,4 +1,5 @@
-//! Answers on their way to the client: in pieces of bounded size, each of which counts until the socket has taken it.
+//! Answers on their way to the client: in pieces of bounded size, each of which counts until the
+//! socket has taken it.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,7 +13,8 @@ use super::PIECE;
 use super::connections::{OpenRequest, QueuedPiece};
 use super::in_flight;
 
-/// Memory in bytes that an answer holds until it is sent, where that is not its length. Found among an answer's extensions.
+/// Memory in bytes that an answer holds until it is sent, where that is not its length. Found among
+/// an answer's extensions.
 #[derive(Debug, Clone, Copy)]
 pub struct HeldBytes(pub u64);
 
@@ -40,7 +42,8 @@ pub(crate) struct Piece {
 }
 
 impl<B: Body<Data = Bytes>> Answer<B> {
-    /// Charges an answer to the request's user. One that exceeds the user's limit is replaced by 429.
+    /// Charges an answer to the request's user. One that exceeds the user's limit is replaced by
+    /// 429.
     pub(crate) fn new(answer: Response<B>, request: Arc<OpenRequest>) -> Response<Answer<B>> {
         let held = answer.extensions().get::<HeldBytes>().map_or(answer.body().size_hint().lower(), |held| held.0);
         if request.charge(held).is_err() {

@@ -1,9 +1,11 @@
-//! The connections of the API's listeners: how many there may be, which of them give way to newcomers, and which are cut.
+//! The connections of the API's listeners: how many there may be, which of them give way to
+//! newcomers, and which are cut.
 //!
-//! Every accepted connection has a [`Link`] in one table that all listeners of the process share. A task visits the table
-//! several times a minute and cuts connections that do not finish their handshake, have no request for a while, or do not
-//! take their answers. A newcomer that finds no room displaces the connection that has been idle longest and on which no
-//! request was authenticated.
+//! Every accepted connection has a [`Link`] in one table that all listeners of the process share. A
+//! task visits the table several times a minute and cuts connections that do not finish their
+//! handshake, have no request for a while, or do not take their answers. A newcomer that finds no
+//! room displaces the connection that has been idle longest and on which no request was
+//! authenticated.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -24,12 +26,13 @@ const STALL_PARTS: u64 = 4;
 const AGES: usize = 2 * STALL_PARTS as usize;
 /// Bytes of HTTP/2's connection preface and an empty SETTINGS frame (RFC 9113, 3.4 and 6.5).
 const PREFACE_BYTES: usize = 24 + 9;
-/// Answers under way on one connection, in bytes, that are not charged to the user: most connections never hold more, and
-/// so take no lock.
+/// Answers under way on one connection, in bytes, that are not charged to the user: most
+/// connections never hold more, and so take no lock.
 const UNCHARGED_BYTES: u64 = 16 << 10;
 /// Step in which answers under way are charged to the user, in bytes.
 const CHARGE_STEP: u64 = 256 << 10;
-/// Memory of an open HTTP/2 stream besides its answer, in bytes: its state, the task, the head of the request.
+/// Memory of an open HTTP/2 stream besides its answer, in bytes: its state, the task, the head of
+/// the request.
 const STREAM_BYTES: u64 = 8 << 10;
 /// Time between two log lines about connections that were cut for the same reason.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
@@ -53,7 +56,8 @@ struct Table {
     handshakes: Budget,
     /// Open requests on connections of strangers.
     strangers_requests: Budget,
-    /// Bytes of answers that wait for their clients. Clients of one kind cannot use up what others have.
+    /// Bytes of answers that wait for their clients. Clients of one kind cannot use up what others
+    /// have.
     answers: Budget,
     strangers_answers: Budget,
     system_answers: Budget,
@@ -70,7 +74,7 @@ struct Clock {
     part: u64,
 }
 
-/// One connection, as the table, its requests and its answers see it.
+/// A connection, as the table, its requests and its answers see it.
 #[derive(Debug)]
 pub(crate) struct Link {
     id: u64,
@@ -79,7 +83,8 @@ pub(crate) struct Link {
     table: Weak<Table>,
     clock: Clock,
     began: u64,
-    /// Time of the last request, or of the last part of an answer that was sent. Pings do not count.
+    /// Time of the last request, or of the last part of an answer that was sent. Pings do not
+    /// count.
     active: AtomicU64,
     /// True once the client has said something in the protocol it agreed on.
     greeted: AtomicBool,
@@ -197,7 +202,8 @@ impl Connections {
         lock(&self.table.links).len()
     }
 
-    /// Enters an accepted connection. Others give way to it where a limit is reached; `None` if none can.
+    /// Enters an accepted connection. Others give way to it where a limit is reached; `None` if
+    /// none can.
     pub(crate) fn admit(&self, peer: SocketAddr) -> Option<Arc<Link>> {
         let table = &self.table;
         let source = (!peer.ip().to_canonical().is_loopback()).then(|| Sender::from_address(peer.ip()));
@@ -238,13 +244,14 @@ impl Connections {
         link.give_up();
     }
 
-    /// Makes room when the system has no descriptors left: cuts the idlest connections without credentials.
+    /// Makes room when the system has no descriptors left: cuts the idlest connections without
+    /// credentials.
     pub(crate) fn make_room(&self) {
         self.table.displace(&|_: &Link| true);
     }
 
-    /// Cuts connections that are past their time, for as long as it is polled. Only the first call does so, and the others
-    /// return.
+    /// Cuts connections that are past their time, for as long as it is polled. Only the first call
+    /// does so, and the others return.
     pub(crate) async fn watch(&self) {
         if self.table.listeners.fetch_add(1, Ordering::Relaxed) > 0 {
             return;
@@ -274,8 +281,9 @@ impl From<Limits> for Connections {
 }
 
 impl Table {
-    /// Acquires one unit for a newcomer. At a limit, a stranger's connection gives way: of those that `may_go`, the one
-    /// without activity for longest, from the same address if the limit of the address is reached.
+    /// Acquires one unit for a newcomer. At a limit, a stranger's connection gives way: of those
+    /// that `may_go`, the one without activity for longest, from the same address if the limit of
+    /// the address is reached.
     fn acquire(&self, of: &Budget, source: Option<&Sender>, may_go: impl Fn(&Link) -> bool) -> Option<Permit> {
         let attempt = || match source {
             Some(source) => of.acquire(source, 1),
@@ -292,8 +300,9 @@ impl Table {
         attempt().ok()
     }
 
-    /// Cuts the connections that were idle for longest: of those without credentials, or of those without an open request if
-    /// there are no others. A hundredth at once, so that a full table is not searched for every newcomer.
+    /// Cuts the connections that were idle for longest: of those without credentials, or of those
+    /// without an open request if there are no others. A hundredth at once, so that a full table is
+    /// not searched for every newcomer.
     fn displace(&self, may_go: &dyn Fn(&Link) -> bool) {
         let links = lock(&self.links);
         let candidates = |known: bool| {
@@ -338,7 +347,8 @@ impl Table {
                 if !link.has_greeted() || link.is_busy() || idle <= milliseconds(limits.idle) {
                     return None;
                 }
-                // A client may be about to send a request: GOAWAY tells it that a new connection is needed (RFC 9113, 6.8).
+                // A client may be about to send a request: GOAWAY tells it that a new connection is
+                // needed (RFC 9113, 6.8).
                 link.leave.cancel();
                 if idle <= milliseconds(limits.idle + limits.handshake) {
                     return None;
@@ -356,7 +366,8 @@ impl Table {
 }
 
 impl CutLog {
-    /// Logs connections that were cut, once a minute and reason. Idle ones are usual and not worth a line.
+    /// Logs connections that were cut, once a minute and reason. Idle ones are usual and not worth
+    /// a line.
     fn log(&self) {
         let mut logged = lock(&self.logged);
         for (at, (why, words)) in CUTS.iter().enumerate() {
@@ -419,7 +430,8 @@ impl Link {
         self.greeted.load(Ordering::Relaxed)
     }
 
-    /// Records that a request of this user was authenticated: the connection is no stranger's any more.
+    /// Records that a request of this user was authenticated: the connection is no stranger's any
+    /// more.
     pub(crate) fn vouch(&self, user: &User) {
         if self.is_known() {
             return;
@@ -438,7 +450,8 @@ impl Link {
         self.known.load(Ordering::Acquire)
     }
 
-    /// Begins a request. `None` if strangers have too many open requests and none of them can give way.
+    /// Begins a request. `None` if strangers have too many open requests and none of them can give
+    /// way.
     pub(crate) fn open(self: &Arc<Link>) -> Option<Arc<OpenRequest>> {
         self.touch();
         let counted = !self.is_known();
@@ -491,7 +504,8 @@ impl Link {
         self.active.store(self.clock.now(), Ordering::Relaxed);
     }
 
-    /// Charges bytes of an answer. Beyond a small allowance they are charged to the user, or to the source of a stranger.
+    /// Charges bytes of an answer. Beyond a small allowance they are charged to the user, or to the
+    /// source of a stranger.
     fn charge(&self, bytes: u64) -> Result<(), Exceeded> {
         let unsent = self.unsent.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if unsent <= UNCHARGED_BYTES {

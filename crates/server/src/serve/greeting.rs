@@ -1,4 +1,5 @@
-//! A stream that tells when the client has sent its first bytes: HTTP/2's preface has no time limit in hyper.
+//! A stream that tells when the client has sent its first bytes: HTTP/2's preface has no time limit
+//! in hyper.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

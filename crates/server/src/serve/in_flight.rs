@@ -1,6 +1,7 @@
-//! Requests at a time, in the spirit of kube-apiserver's priority and fairness (KEP-1040): a request takes a seat while its
-//! answer is made, and waits in its user's queue where none is free. Users take turns, so a user with hundreds of requests
-//! delays its own. Requests of `system:masters` and of this process need no seat; watches and streams of Pods last long by
+//! Requests at a time, in the spirit of kube-apiserver's priority and fairness (KEP-1040): a
+//! request takes a seat while its answer is made, and waits in its user's queue where none is free.
+//! Users take turns, so a user with hundreds of requests delays its own. Requests of
+//! `system:masters` and of this process need no seat; watches and streams of Pods last long by
 //! nature and have bounds of their own.
 
 use std::collections::{HashMap, VecDeque};
@@ -33,7 +34,8 @@ impl Default for Bounds {
     }
 }
 
-/// Clients that share seats. Each class is sure of its reserve; what is beyond all reserves belongs to the first that asks.
+/// Clients that share seats. Each class is sure of its reserve; what is beyond all reserves belongs
+/// to the first that asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
     /// Controllers and other components of the cluster.
@@ -46,8 +48,8 @@ pub(crate) enum Class {
     Strangers,
 }
 
-/// All classes, in the order in which they get a seat that is free, with their names in metrics and the part of all seats,
-/// in percent, that others cannot take.
+/// All classes, in the order in which they get a seat that is free, with their names in metrics and
+/// the part of all seats, in percent, that others cannot take.
 pub(crate) const CLASSES: [(Class, &str, usize); 4] = [
     (Class::System, "system", 15),
     (Class::Nodes, "nodes", 15),
@@ -61,9 +63,11 @@ const STRANGERS_MOST: usize = 10;
 const QUEUE: usize = 100;
 /// Maximum number of waiting requests of one class.
 const CLASS_QUEUE: usize = 1_000;
-/// Time that a request waits for a seat, kube-apiserver's default: a quarter of its request timeout.
+/// Time that a request waits for a seat, kube-apiserver's default: a quarter of its request
+/// timeout.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Number of users whose entry is kept though they have no request, so that each request need not make it anew.
+/// Number of users whose entry is kept though they have no request, so that each request need not
+/// make it anew.
 const KEPT_FLOWS: usize = 512;
 
 impl Class {
@@ -149,7 +153,8 @@ impl Seats {
         Seats { reading: room(bounds.reading), writing: room(bounds.writing), refused: Default::default() }
     }
 
-    /// Takes a seat, or waits for one. `None` if none is needed; 429 if the user's queue is full or the wait too long.
+    /// Takes a seat, or waits for one. `None` if none is needed; 429 if the user's queue is full or
+    /// the wait too long.
     pub(crate) async fn take(&self, reads: bool, class: Class, flow: &str) -> Result<Option<Seat>, Failure> {
         let room = if reads { &self.reading } else { &self.writing };
         let Some(room) = room else { return Ok(None) };
@@ -232,7 +237,8 @@ impl Room {
             _ => self.total,
         };
         let capacity = self.total.saturating_sub(reserved).min(most).max(1);
-        // A user alone leaves a quarter, so that another one never has to wait for requests that hang.
+        // A user alone leaves a quarter, so that another one never has to wait for requests that
+        // hang.
         let share = match own.active {
             0 | 1 => (capacity * 3).div_ceil(4),
             active => capacity.div_ceil(active.min(4)),
@@ -322,7 +328,8 @@ impl Room {
         (queues.mean.saturating_mul(ahead) / seats).div_ceil(1_000_000).clamp(1, PATIENCE.as_secs())
     }
 
-    /// Locks even after a panic in another thread: nothing is left half done between two statements.
+    /// Locks even after a panic in another thread: nothing is left half done between two
+    /// statements.
     fn lock(&self) -> MutexGuard<'_, [Queues; CLASSES.len()]> {
         self.classes.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -348,7 +355,8 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// Returns the 429 of a client that has too many requests, with a time after which it may try again.
+/// Returns the 429 of a client that has too many requests, with a time after which it may try
+/// again.
 pub(crate) fn too_many(seconds: u64) -> Failure {
     let mut failure = Failure::new(429, "TooManyRequests", "Too many requests, please try again later.");
     failure.details = Some(json!({"retryAfterSeconds": seconds}));

@@ -1,5 +1,5 @@
-//! Events as watches send them, written once for all watches of the same form: thousands of watches that do not read then
-//! hold one copy of an event and not thousands.
+//! Events as watches send them, written once for all watches of the same form: thousands of watches
+//! that do not read then hold one copy of an event and not thousands.
 
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ const SLOTS: usize = 256;
 /// Maximum of bytes that are remembered.
 const MOST_BYTES: usize = 16 << 20;
 
-/// What tells one written event from another.
+/// Identity of a written event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FrameKey<'a> {
     /// Key of the object in the store.
@@ -81,8 +81,8 @@ impl Default for Frames {
 }
 
 impl Frames {
-    /// Returns an event, written by `write` if no watch has asked for it before. Watches that ask at the same time wait for
-    /// the one that writes.
+    /// Returns an event, written by `write` if no watch has asked for it before. Watches that ask
+    /// at the same time wait for the one that writes.
     pub(crate) fn get(&self, key: &FrameKey<'_>, write: impl FnOnce() -> Bytes) -> Bytes {
         let hash = self.hasher.hash_one((key.object, key.revision.0, key.event, key.form));
         let mut slot = lock(&self.slots[hash as usize % SLOTS]);

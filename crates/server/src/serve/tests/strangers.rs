@@ -1,4 +1,5 @@
-//! Clients that mean harm: silent, idle, too many, or deaf to their answers. A well-behaved client beside them is served.
+//! Clients that mean harm: silent, idle, too many, or deaf to their answers. A well-behaved client
+//! beside them is served.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -13,7 +14,8 @@ use crate::auth::User;
 const PATIENCE: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_millis(200);
 
-/// A client of HTTP/2 with windows of a chosen size. Its connection is served, pings included, until the server ends it.
+/// A client of HTTP/2 with windows of a chosen size. Its connection is served, pings included,
+/// until the server ends it.
 struct Deaf {
     requests: SendRequest<Bytes>,
     ended: tokio::task::JoinHandle<()>,
