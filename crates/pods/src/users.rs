@@ -50,7 +50,8 @@ impl FromStr for UserRange {
     /// Parses `1900000000-1900065535`.
     fn from_str(text: &str) -> Result<UserRange, String> {
         let numbers = text.split_once('-').and_then(|(first, last)| Some(first.parse().ok()?..=last.parse().ok()?));
-        UserRange::new(numbers.unwrap_or(1..=0))
+        // 0 is no user of a Pod: the reason names what is wanted.
+        UserRange::new(numbers.unwrap_or(0..=0))
     }
 }
 

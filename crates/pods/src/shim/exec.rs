@@ -62,11 +62,10 @@ pub(super) fn run(file: &Path) -> Result<i32, String> {
     match process::fork().map_err(|error| error.to_string())? {
         Fork::Parent(child) => {
             drop(streams);
-            if let Some(limit) = exec.limit {
-                if !ends_within(child, Duration::from_millis(limit)) {
-                    // It leads a session and so a process group of its own. Its children would live on if it alone were killed.
-                    let _ = process::signal(-child, SIGKILL);
-                }
+            let limit = exec.limit.map(Duration::from_millis);
+            if limit.is_some_and(|limit| !ends_within(child, limit)) {
+                // It leads a session and so a process group of its own. Its children would live on if it alone were killed.
+                let _ = process::signal(-child, SIGKILL);
             }
             let status = process::wait(child).map_err(|error| error.to_string())?;
             Ok(super::launch::code(status))
