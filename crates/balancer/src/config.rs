@@ -45,7 +45,8 @@ pub struct Config {
     pub limits: Limits,
 }
 
-/// What the threads that carry bytes may use of the machine. Connections are also bounded by the process's descriptors.
+/// What the threads that carry bytes may use of the machine. Connections are also bounded by the
+/// process's descriptors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum connections of clients.
@@ -54,7 +55,8 @@ pub struct Limits {
     pub backend_connections: usize,
     /// Maximum bytes held for requests under way and for clients and backends that are slow.
     pub buffers: u64,
-    /// Least bytes a second of bodies while the client is the one that is waited for; 0: no least rate.
+    /// Least bytes a second of bodies while the client is the one that is waited for; 0: no least
+    /// rate.
     pub least_rate: u64,
 }
 

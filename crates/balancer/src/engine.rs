@@ -59,8 +59,8 @@ pub struct Options {
     pub backend_connections: usize,
     /// Maximum bytes held for requests under way and for clients and backends that are slow.
     pub buffers: u64,
-    /// Least bytes a second, over a minute, that a client must send of a body it announced, or take of an answer, while the
-    /// client is the one that is waited for. 0: no least rate.
+    /// Least bytes a second, over a minute, that a client must send of a body it announced, or take
+    /// of an answer, while the client is the one that is waited for. 0: no least rate.
     pub least_rate: u64,
     /// How long a client may take for what has to come first: its PROXY header and the TLS handshake.
     pub opening: Duration,
@@ -76,7 +76,8 @@ pub struct Options {
 
 /// Maximum bytes held for slow clients and backends, unless configured.
 const BUFFERS: u64 = 96 << 20;
-/// Least rate of bodies in bytes a second, unless configured: half of what Apache's `RequestReadTimeout` asks for.
+/// Least rate of bodies in bytes a second, unless configured: half of what Apache's
+/// `RequestReadTimeout` asks for.
 const LEAST_RATE: u64 = 240;
 
 impl Default for Options {

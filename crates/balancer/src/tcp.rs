@@ -24,7 +24,7 @@ use tokio::time::Instant;
 use crate::engine::backend_permits::{BackendPermit, SourcePlace};
 use crate::engine::context::{Context, Phase};
 use crate::engine::deadline::Deadline;
-use crate::engine::memory::Held;
+use crate::engine::memory::MemoryHold;
 use crate::engine::secure::TlsFacts;
 use crate::log::Entry;
 use crate::proxy_header;
@@ -128,7 +128,8 @@ struct Trip<'a> {
 impl<'a> Trip<'a> {
     fn begin(ends: Ends, serving: &'a Arc<Serving>, context: &'a Context, tls: Option<TlsFacts>) -> Trip<'a> {
         let deadline = Deadline::after(context.thread().options().connect);
-        let (begun, moved) = (Instant::now(), Moved::default());
+        let begun = Instant::now();
+        let moved = Moved::default();
         Trip { ends, serving, context, tls, deadline, begun, backend: None, permits: None, moved, first: [None; 2] }
     }
 
@@ -201,7 +202,7 @@ impl<'a> Trip<'a> {
     async fn carry(&mut self, mut poll: impl FnMut(&mut Task<'_>, &mut Moved) -> Poll<io::Result<()>>) -> How {
         let idle = self.serving.spec.idle;
         self.deadline.put_off(idle);
-        let held = Held::new(self.context.thread(), self.context.source(), None);
+        let held = MemoryHold::new(self.context.thread(), self.context.source(), None);
         poll_fn(|cx| {
             if self.context.poll_phase(Phase::Over, cx).is_ready() {
                 return Poll::Ready(How::Over);

@@ -1,7 +1,9 @@
-//! Permits for connections to backends: bounded for each thread, for each backend and for each client address.
+//! Permits for connections to backends: bounded for each thread, for each backend and for each
+//! client address.
 //!
-//! A request or connection of bytes first has a place of its client address, then a new connection has a permit of its backend
-//! and of the thread. All three are waited for in the order of arrival, for a bounded time.
+//! A request or connection of bytes first has a place of its client address, then a new connection
+//! has a permit of its backend and of the thread. All three are waited for in the order of arrival,
+//! for a bounded time.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -84,7 +86,8 @@ impl BackendPermits {
         }
     }
 
-    /// True if connections that wait for their next request should be closed for those that wait for a connection.
+    /// True if connections that wait for their next request should be closed for those that wait
+    /// for a connection.
     pub(crate) fn are_awaited(&self) -> bool {
         self.waiting.get() > 0
     }
@@ -141,7 +144,8 @@ impl Source {
     }
 }
 
-/// Waits for a permit. Asks again and again for room, since what stalls now may stall for long enough in a moment.
+/// Waits for a permit. Asks again and again for room, since what stalls now may stall for long
+/// enough in a moment.
 async fn wait<T>(permit: impl Future<Output = Option<T>>, limit: Duration, make_room: impl Fn()) -> Option<T> {
     let asking = async {
         loop {

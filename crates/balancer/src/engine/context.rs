@@ -62,7 +62,8 @@ impl Context {
         self.connection.source.borrow().clone()
     }
 
-    /// Records that the connection waits for the first byte of a request: it may be closed to make room for another.
+    /// Records that the connection waits for the first byte of a request: it may be closed to make
+    /// room for another.
     pub(crate) fn rests(&self) {
         self.connection.resting.set(Some(self.local.thread.turn()));
     }
@@ -179,8 +180,8 @@ const PIPES: usize = 64;
 /// Number of resting connections that are compared to find the one to close for another.
 const SAMPLE: usize = 32;
 
-/// Closes a connection that waits for a request, of the client with the most connections among some, so that another can be
-/// accepted. Returns false if there is none.
+/// Closes a connection that waits for a request, of the client with the most connections among
+/// some, so that another can be accepted. Returns false if there is none.
 pub(super) fn close_resting(connections: &RefCell<Slots<Connection>>) -> bool {
     let victim = {
         let connections = connections.borrow();

@@ -95,14 +95,17 @@ impl Local {
         if self.is_full() {
             return false;
         }
-        // A quarter of all places is divided among the listeners, so that one with many clients leaves room for the others.
-        let (used, own) = (self.thread.connections.borrow().len(), self.connections.borrow().len());
+        // A quarter of all places is divided among the listeners, so that one with many clients
+        // leaves room for the others.
+        let used = self.thread.connections.borrow().len();
+        let own = self.connections.borrow().len();
         let common = quotas.connections - quotas.connections / 4;
         let reserved = quotas.connections / 4 / listeners.get().max(1);
         used < common || (own < reserved && used < quotas.connections)
     }
 
-    /// Closes a connection that waits for a request, so that another can be accepted. Returns false if there is none.
+    /// Closes a connection that waits for a request, so that another can be accepted. Returns false
+    /// if there is none.
     pub(super) fn make_room(&self) -> bool {
         if self.is_full() { close_resting(&self.connections) } else { close_resting(&self.thread.connections) }
     }
@@ -252,12 +255,15 @@ impl Opened {
         thread.sources.leave(&before);
     }
 
-    /// Begins to wait for a PROXY header or a TLS handshake. If too many do, or too many of this client, the one of them that
-    /// began first is ended, unless it began a moment ago: many honest clients may come at once.
+    /// Begins to wait for a PROXY header or a TLS handshake. If too many do, or too many of this
+    /// client, the one of them that began first is ended, unless it began a moment ago: many honest
+    /// clients may come at once.
     pub(super) fn begin_opening(&self) -> Opening {
         let thread = self.context.local.thread.clone();
-        let (connection, source) = (self.context.connection.clone(), self.context.source());
-        let (turn, since) = (thread.turn(), Instant::now());
+        let connection = self.context.connection.clone();
+        let source = self.context.source();
+        let turn = thread.turn();
+        let since = Instant::now();
         source.openings.set(source.openings.get() + 1);
         let mut openings = thread.openings.borrow_mut();
         openings.push_back(OpeningEntry { turn, since, source: source.clone(), connection });

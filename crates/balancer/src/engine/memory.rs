@@ -1,13 +1,14 @@
-//! Memory that the connections of a thread hold while a client or a backend is slow: requests under way, heads, and bytes that
-//! wait to be written.
+//! Memory that the connections of a thread hold while a client or a backend is slow: requests under
+//! way, heads, and bytes that wait to be written.
 //!
 //! ```text
 //! in use:  0 ----------------------- 2/3 ------------------- all
 //!          everything is admitted    | only what is small    | nothing
 //!                                    | the stalled are ended |
 //! ```
-//! What is in use is always counted; a task asks for admission before it reads more. Whoever makes a client wait for memory ends
-//! an exchange whose client has taken or sent nothing for a second, so that one that does not read makes room for others.
+//! What is in use is always counted; a task asks for admission before it reads more. A client that has
+//! to wait for memory ends an exchange whose client has taken or sent nothing for a second,
+//! so that one that does not read makes room for others.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
@@ -47,7 +48,8 @@ pub(crate) struct ThreadMemory {
     drawn: RefCell<Permit>,
     used: Cell<u64>,
     exchanges: RefCell<Slots<Exchange>>,
-    /// Exchanges ended for want of memory or backend connections, and the number and time of the last log line.
+    /// Exchanges ended for want of memory or backend connections, and the number and time of the
+    /// last log line.
     ended: Cell<u64>,
     logged: Cell<Option<(Instant, u64)>>,
 }
@@ -69,7 +71,7 @@ pub(crate) struct Exchange {
 
 /// An exchange that is known to its thread as long as this lives.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct MemoryHold {
     exchange: Rc<Exchange>,
     slot: usize,
 }
@@ -85,15 +87,16 @@ pub(crate) struct Outbox {
 
 /// The socket of a connection of HTTP/2, which tells its outbox when all was written.
 #[derive(Debug)]
-pub(crate) struct Flushed<S> {
+pub(crate) struct TrackedSocket<S> {
     stream: S,
     outbox: Rc<Outbox>,
     /// Bytes read since others last had their turn.
     read: usize,
 }
 
-/// Maximum bytes that a connection of HTTP/2 reads before the tasks of its streams have their turn. h2 decodes all that has come,
-/// and a byte of HPACK may become a field of 104 bytes: what that adds up to is seen by no stream before.
+/// Maximum bytes that a connection of HTTP/2 reads before the tasks of its streams have their turn.
+/// h2 decodes all that has come, and a byte of HPACK may become a field of 104 bytes: what that
+/// adds up to is seen by no stream before.
 const READ: usize = 64 << 10;
 
 /// Bytes for a stream of HTTP/2, counted until they are written or dropped.
@@ -153,13 +156,14 @@ impl ThreadMemory {
         self.budget.limits().total
     }
 
-    /// Ends the exchange that has stalled longest of some, if it has stalled long enough. `source`: of this client only.
+    /// Ends the exchange that has stalled longest of some, if it has stalled long enough. `source`:
+    /// of this client only.
     pub(crate) fn end_stalled(&self, source: Option<&Rc<Source>>) {
         self.end_stalled_for(STALLED, 0, source);
     }
 
-    /// Ends the exchange that has stalled longest of some that hold so much and have stalled so long. Returns false if there is
-    /// none.
+    /// Ends the exchange that has stalled longest of some that hold so much and have stalled so
+    /// long. Returns false if there is none.
     fn end_stalled_for(&self, least: Duration, holding: u64, source: Option<&Rc<Source>>) -> bool {
         let now = Instant::now();
         let victim = {
@@ -175,7 +179,8 @@ impl ThreadMemory {
         victim.is_some()
     }
 
-    /// Ends the exchange that holds most of some, one whose client is waited for first: more is in use than there is.
+    /// Ends the exchange that holds most of some, one whose client is waited for first: more is in
+    /// use than there is.
     fn end_largest(&self) {
         let victim = {
             let exchanges = self.exchanges.borrow();
@@ -214,9 +219,9 @@ impl Exchange {
     }
 }
 
-impl Held {
+impl MemoryHold {
     /// Begins to count what an exchange holds.
-    pub(crate) fn new(thread: &Rc<Thread>, source: Rc<Source>, outbox: Option<Rc<Outbox>>) -> Held {
+    pub(crate) fn new(thread: &Rc<Thread>, source: Rc<Source>, outbox: Option<Rc<Outbox>>) -> MemoryHold {
         let exchange = Rc::new(Exchange {
             thread: thread.clone(),
             source,
@@ -228,7 +233,7 @@ impl Held {
             waker: RefCell::default(),
         });
         let slot = thread.memory.exchanges.borrow_mut().put(exchange.clone());
-        Held { exchange, slot }
+        MemoryHold { exchange, slot }
     }
 
     /// Counts what the task holds now, beside chunks that were sent.
@@ -251,10 +256,12 @@ impl Held {
         &self.exchange.source
     }
 
-    /// Returns true if the exchange may hold so many more bytes. If not, asking again later may help.
+    /// Returns true if the exchange may hold so many more bytes. If not, asking again later may
+    /// help.
     pub(crate) fn admits(&self, more: usize) -> bool {
         let Exchange { thread, source, held, .. } = &*self.exchange;
-        let (memory, more) = (&thread.memory, more as u64);
+        let memory = &thread.memory;
+        let more = more as u64;
         let small = held.get() + more <= SMALL;
         let most = memory.most();
         let limit = if small { most } else { most / 3 * 2 };
@@ -264,8 +271,9 @@ impl Held {
         let fits = memory.fits(more, limit) && !greedy;
         match (fits, small) {
             (true, _) => true,
-            // A small exchange takes the place of one that waits for its client and holds as much. What that held comes back
-            // when its task runs, which is before the next event of this thread is read.
+            // A small exchange takes the place of one that waits for its client and holds as much.
+            // What that held comes back when its task runs, which is before the next event of this
+            // thread is read.
             (false, true) => memory.end_stalled_for(Duration::ZERO, more, greedy.then_some(source)),
             (false, false) => {
                 memory.end_stalled(None);
@@ -274,7 +282,8 @@ impl Held {
         }
     }
 
-    /// Records whether the client is the one that is waited for: to take bytes, or to send those it announced.
+    /// Records whether the client is the one that is waited for: to take bytes, or to send those it
+    /// announced.
     pub(crate) fn waits_for_client(&self, waits: bool) {
         match (waits, self.exchange.stalled.get()) {
             (true, None) => self.exchange.stalled.set(Some(Instant::now())),
@@ -333,7 +342,8 @@ impl Held {
         }
     }
 
-    /// True if the connection is slow to take what was written: what is only a courtesy is left out.
+    /// True if the connection is slow to take what was written: what is only a courtesy is left
+    /// out.
     pub(crate) fn is_behind(&self) -> bool {
         self.exchange.outbox.as_ref().is_some_and(|outbox| outbox.unsent.get() > UNSENT / 4)
     }
@@ -348,14 +358,14 @@ impl Held {
     }
 }
 
-impl<S> Flushed<S> {
+impl<S> TrackedSocket<S> {
     /// Wraps the socket of a connection of HTTP/2.
-    pub(crate) fn new(stream: S, outbox: Rc<Outbox>) -> Flushed<S> {
-        Flushed { stream, outbox, read: 0 }
+    pub(crate) fn new(stream: S, outbox: Rc<Outbox>) -> TrackedSocket<S> {
+        TrackedSocket { stream, outbox, read: 0 }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Flushed<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for TrackedSocket<S> {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.read >= READ {
@@ -370,7 +380,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Flushed<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Flushed<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for TrackedSocket<S> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.get_mut().stream).poll_write(context, bytes)
     }
@@ -388,7 +398,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Flushed<S> {
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Flushed { stream, outbox, .. } = self.get_mut();
+        let TrackedSocket { stream, outbox, .. } = self.get_mut();
         let flushed = Pin::new(stream).poll_flush(context);
         if flushed.is_ready() {
             // Dropped after the borrow ends: a charge that is dropped wakes those that wait.
@@ -403,7 +413,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Flushed<S> {
     }
 }
 
-impl<S> Drop for Flushed<S> {
+impl<S> Drop for TrackedSocket<S> {
     fn drop(&mut self) {
         // A charge keeps its exchange, which keeps the outbox.
         let heads = self.outbox.heads.take();
@@ -411,7 +421,7 @@ impl<S> Drop for Flushed<S> {
     }
 }
 
-impl Drop for Held {
+impl Drop for MemoryHold {
     fn drop(&mut self) {
         self.set(0);
         self.exchange.thread.memory.exchanges.borrow_mut().take(self.slot);

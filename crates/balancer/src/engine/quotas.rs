@@ -1,21 +1,25 @@
-//! The shares of the process that the load balancer may use, and how they are divided among threads and clients.
+//! The shares of the process that the load balancer may use, and how they are divided among threads
+//! and clients.
 //!
-//! Threads do not share counters: each may use an equal part of what is counted in connections. Memory is one pool that threads
-//! draw from in steps, because a thread with a slow client needs more of it than others.
+//! Threads do not share counters: each may use an equal part of what is counted in connections.
+//! Memory is one pool that threads draw from in steps, because a thread with a slow client needs
+//! more of it than others.
 
 use fairlead_runtime::budget::{Budget, Limits};
 
 use super::Options;
 
-/// Share of the client descriptors of the process that may be connections of clients, in percent. Connections to backends may
-/// be as many, because a connection of bytes needs both. The rest is left for pipes, the API, DNS and Pods.
+/// Share of the client descriptors of the process that may be connections of clients, in percent.
+/// Connections to backends may be as many, because a connection of bytes needs both. The rest is
+/// left for pipes, the API, DNS and Pods.
 const CONNECTIONS_PERCENT: u64 = 30;
-/// Share of the client descriptors of the process that may be pipes, in percent. A pipe has two descriptors.
+/// Share of the client descriptors of the process that may be pipes, in percent. A pipe has two
+/// descriptors.
 const PIPES_PERCENT: u64 = 12;
 /// Part of all connections that one client address may have, in percent.
 const SOURCE_PERCENT: usize = 50;
-/// Part of all connections to backends that may lead to one backend, in percent: more than one client address may have, so that
-/// a client cannot use up a backend.
+/// Part of all connections to backends that may lead to one backend, in percent: more than one
+/// client address may have, so that a client cannot use up a backend.
 const BACKEND_PERCENT: usize = 75;
 /// Maximum number of clients that are in the midst of a PROXY header or a TLS handshake.
 const OPENINGS: usize = 1000;

@@ -1,4 +1,5 @@
-//! A list whose entries keep their index until they are removed, so that an entry removes itself in constant time.
+//! A list whose entries keep their index until they are removed, so that an entry removes itself in
+//! constant time.
 
 use std::rc::Rc;
 

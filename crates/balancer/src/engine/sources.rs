@@ -1,4 +1,5 @@
-//! Clients by address, as a thread sees them: what each address uses of the thread, so that one client cannot use all of it.
+//! Clients by address, as a thread sees them: what each address uses of the thread, so that one
+//! client cannot use all of it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
@@ -66,7 +67,8 @@ impl Source {
 }
 
 impl Sources {
-    /// Returns the source of a client's address and counts a connection of it. `backends`: its share of backend connections.
+    /// Returns the source of a client's address and counts a connection of it. `backends`: its
+    /// share of backend connections.
     pub(super) fn enter(&self, client: IpAddr, backends: usize) -> Rc<Source> {
         let sender = Sender::from_address(client);
         let mut all = self.all.borrow_mut();

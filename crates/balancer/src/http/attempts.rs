@@ -46,7 +46,7 @@ pub(crate) enum Failure {
 
 /// A connection of HTTP/1 to a backend for one request.
 #[derive(Debug)]
-pub(crate) struct Reached {
+pub(crate) struct BackendConnection {
     pub(crate) chosen: Chosen,
     pub(crate) backend: Backend,
     /// The client's place among those that use backends.
@@ -86,14 +86,14 @@ impl Attempts {
         shared: &Shared,
         watch: &mut Watch,
         surely: bool,
-    ) -> Result<Reached, Refusal> {
+    ) -> Result<BackendConnection, Refusal> {
         let engine = connection.context.thread();
         let most = engine.options().connect;
         let place = match watch.held.source().try_place() {
             Some(place) => place,
             None => {
-                // The client has all connections it may have: those of its requests that do not take their answers give
-                // way to its others.
+                // The client has all connections it may have: those of its requests that do not
+                // take their answers give way to its others.
                 let source = watch.held.source();
                 let room = || engine.memory.end_stalled(Some(source));
                 Box::pin(source.place(most, room)).await.ok_or(Refusal::BUSY)?
@@ -108,7 +108,7 @@ impl Attempts {
                 && greeting.is_empty()
                 && let Some(backend) = shared.pool.take(to, tls, surely)
             {
-                return Ok(Reached { chosen, backend, place });
+                return Ok(BackendConnection { chosen, backend, place });
             }
             let connected = Box::pin(async {
                 let permit = engine.backends.acquire(to, most, || {
@@ -120,7 +120,7 @@ impl Attempts {
                 Ok(Backend::new(stream, !greeting.is_empty(), permit))
             });
             match connected.await {
-                Ok(backend) => return Ok(Reached { chosen, backend, place }),
+                Ok(backend) => return Ok(BackendConnection { chosen, backend, place }),
                 // That says nothing of the backend.
                 Err(Refusal::BUSY) => return Err(Refusal::BUSY),
                 Err(refusal) => self.unreachable(&chosen, connection, refusal)?,
@@ -140,7 +140,8 @@ impl Attempts {
             watch.bind(&connection.context, &chosen);
             let most = connection.context.thread().options().connect;
             let greeting = dial::greeting(&self.serving, connection);
-            let (engine, tls) = (connection.context.thread(), self.serving.reencrypt.as_ref());
+            let engine = connection.context.thread();
+            let tls = self.serving.reencrypt.as_ref();
             match shared.lines.get(chosen.address(), tls, &greeting, most, engine, &shared.pool).await {
                 Ok(line) => return Ok((chosen, line)),
                 Err(Refusal::BUSY) => return Err(Refusal::BUSY),

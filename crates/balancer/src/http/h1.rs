@@ -32,7 +32,7 @@ use super::refusal::Refusal;
 use super::request::{self, Asking, Method, Note, Request};
 use super::watch::{TimedOut, Watch};
 use super::{Connection, Opening};
-use crate::engine::memory::Held;
+use crate::engine::memory::MemoryHold;
 use crate::serving::Serving;
 use crate::spec::Speaks;
 
@@ -79,7 +79,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
     /// A connection of which nothing was read.
     pub(super) fn new(stream: S, connection: Connection, shared: Rc<Shared>) -> Session<S> {
         let idle = connection.current.get().spec.idle;
-        let held = Held::new(connection.context.thread(), connection.context.source(), None);
+        let held = MemoryHold::new(connection.context.thread(), connection.context.source(), None);
         let watch = Watch::new(idle, &connection.context, held);
         Session { stream, inlet: Inlet::default(), watch, connection, shared, idle, born: Instant::now() }
     }

@@ -28,15 +28,16 @@ use tokio::time::Instant;
 use super::Connection;
 use super::dial::Shared;
 use super::watch::Watch;
-use crate::engine::memory::{Chunk, Flushed, Held, Outbox};
+use crate::engine::memory::{Chunk, MemoryHold, Outbox, TrackedSocket};
 
 /// What a connection begins with.
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// How many streams a client may have at once.
 pub(super) const STREAMS: u32 = 128;
-/// Maximum size of the fields of a request, with 32 bytes for each field (RFC 9113, 6.5.2). h2 decodes all requests that have
-/// arrived before the first is seen here: 128 streams of this size and at most 104 bytes for each field are 8 MiB for a moment.
+/// Maximum size of the fields of a request, with 32 bytes for each field (RFC 9113, 6.5.2). h2
+/// decodes all requests that have arrived before the first is seen here: 128 streams of this size
+/// and at most 104 bytes for each field are 8 MiB for a moment.
 const FIELD_LIST: u32 = 16 << 10;
 /// How much of bodies may be on its way: of one stream, and of all.
 const WINDOW: u32 = 256 << 10;
@@ -92,11 +93,13 @@ where
 {
     connection.context.rests();
     let outbox = Rc::<Outbox>::default();
-    let stream = Flushed::new(stream, outbox.clone());
+    let stream = TrackedSocket::new(stream, outbox.clone());
     let handshake = tokio::time::timeout(OPENING, builder().handshake::<_, Chunk>(stream));
     let Ok(Ok(mut h2)) = handshake.await else { return };
     let zero = || Cell::new(0);
-    let (active, accepted, taken_back) = (Cell::new(0), zero(), zero());
+    let active = Cell::new(0);
+    let accepted = zero();
+    let taken_back = zero();
     let streams = Rc::new(Streams { connection, shared, active, accepted, taken_back, outbox });
     accept(&mut h2, &streams).await;
     h2.graceful_shutdown();
@@ -125,7 +128,7 @@ fn builder() -> server::Builder {
 type Accepted = Option<Result<(Head<RecvStream>, SendResponse<Chunk>), ::h2::Error>>;
 
 /// Takes streams until the connection is to end: idle, aged, drained, broken, or abused.
-async fn accept<S>(h2: &mut server::Connection<Flushed<S>, Chunk>, streams: &Rc<Streams>)
+async fn accept<S>(h2: &mut server::Connection<TrackedSocket<S>, Chunk>, streams: &Rc<Streams>)
 where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
 {
@@ -160,7 +163,7 @@ where
 }
 
 /// What still comes on a connection that ends.
-async fn until_parted<S>(h2: &mut server::Connection<Flushed<S>, Chunk>, streams: &Streams) -> Accepted
+async fn until_parted<S>(h2: &mut server::Connection<TrackedSocket<S>, Chunk>, streams: &Streams) -> Accepted
 where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
 {
@@ -184,9 +187,9 @@ fn begin(streams: &Rc<Streams>, request: Head<RecvStream>, respond: SendResponse
 
 impl Streams {
     /// Begins to count what a stream holds.
-    fn held(&self) -> Held {
+    fn held(&self) -> MemoryHold {
         let context = &self.connection.context;
-        Held::new(context.thread(), context.source(), Some(self.outbox.clone()))
+        MemoryHold::new(context.thread(), context.source(), Some(self.outbox.clone()))
     }
 
     /// Whether most requests are taken back by their client.

@@ -27,7 +27,7 @@ use super::response::Interims;
 use super::stream::Stream;
 use crate::engine::backend_permits::BackendPermit;
 use crate::engine::context::Thread;
-use crate::engine::memory::{Chunk, Flushed};
+use crate::engine::memory::{Chunk, TrackedSocket};
 use crate::tls::ClientTls;
 
 /// How many streams one connection carries; then there is another.
@@ -36,7 +36,8 @@ const STREAMS: usize = 100;
 const IDLE: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_secs(10);
 /// How much of answers may be on its way: of one stream, and of all.
-/// The second is as much as all streams may have: a client that does not take its answers cannot use up the window of others.
+/// The second is as much as all streams may have: a client that does not take its answers cannot
+/// use up the window of others.
 const WINDOW: u32 = 64 << 10;
 const WINDOWS: u32 = WINDOW * STREAMS as u32;
 /// Bytes of a request that wait for the socket.
@@ -154,7 +155,7 @@ impl Lines {
     }
 }
 
-type Shaken = (SendRequest<Chunk>, client::Connection<Flushed<Stream>, Chunk>);
+type Shaken = (SendRequest<Chunk>, client::Connection<TrackedSocket<Stream>, Chunk>);
 
 async fn shake(
     to: SocketAddr,
@@ -163,7 +164,7 @@ async fn shake(
     most: Duration,
 ) -> Result<Shaken, Refusal> {
     let stream = dial::connect(to, tls, greeting, most).await?;
-    let stream = Flushed::new(stream, Rc::default());
+    let stream = TrackedSocket::new(stream, Rc::default());
     match timeout(most, builder().handshake(stream)).await {
         Ok(Ok(shaken)) => Ok(shaken),
         Ok(Err(_)) => Err(Refusal::UNREACHABLE),
@@ -187,7 +188,7 @@ fn builder() -> client::Builder {
 
 /// Moves a connection's frames until it ends, or has carried nothing for long enough.
 async fn drive(
-    connection: client::Connection<Flushed<Stream>, Chunk>,
+    connection: client::Connection<TrackedSocket<Stream>, Chunk>,
     _permit: BackendPermit,
     to: SocketAddr,
     state: Rc<LineState>,
@@ -214,7 +215,7 @@ impl Line {
     fn new(
         send: SendRequest<Chunk>,
         tls: Option<Arc<ClientTls>>,
-        (mut connection, permit): (client::Connection<Flushed<Stream>, Chunk>, BackendPermit),
+        (mut connection, permit): (client::Connection<TrackedSocket<Stream>, Chunk>, BackendPermit),
         to: SocketAddr,
         lines: Weak<Lines>,
     ) -> Line {

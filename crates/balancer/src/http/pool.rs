@@ -58,7 +58,8 @@ impl Pool {
         }
     }
 
-    /// Keeps a connection on which nothing is under way. `awaited`: closes it, because others wait for a permit.
+    /// Keeps a connection on which nothing is under way. `awaited`: closes it, because others wait
+    /// for a permit.
     pub(crate) fn put(self: &Rc<Pool>, to: SocketAddr, tls: Option<Arc<ClientTls>>, backend: Backend, awaited: bool) {
         if awaited {
             return;

@@ -1,4 +1,5 @@
-//! How long may something take? Work on a connection, the one deadline it has, the backend it ends with, and what it holds.
+//! How long may something take? Work on a connection, the one deadline it has, the backend it ends
+//! with, and what it holds.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -11,7 +12,7 @@ use crate::backends::Chosen;
 use crate::engine::Context as Engine;
 use crate::engine::bond::Bond;
 use crate::engine::deadline::Deadline;
-use crate::engine::memory::Held;
+use crate::engine::memory::MemoryHold;
 
 /// Time for which a client may be waited for until its rate counts.
 const PERIOD: Duration = Duration::from_secs(60);
@@ -24,7 +25,7 @@ pub(crate) struct Watch {
     bond: Option<Bond>,
     pace: Pace,
     /// The memory that the exchange holds.
-    pub(crate) held: Held,
+    pub(crate) held: MemoryHold,
 }
 
 /// How fast a client sends or takes a body while it is the one that is waited for.
@@ -76,7 +77,7 @@ impl From<TimedOut> for Failure {
 
 impl Watch {
     /// For waits of about so long.
-    pub(crate) fn new(usual: Duration, engine: &Engine, held: Held) -> Watch {
+    pub(crate) fn new(usual: Duration, engine: &Engine, held: MemoryHold) -> Watch {
         let least = engine.thread().options().least_rate.saturating_mul(PERIOD.as_secs());
         let pace = Pace { least, since: None, spent: Duration::ZERO, from: 0, too_slow: false };
         Watch { deadline: Deadline::after(usual), bond: None, pace, held }
@@ -93,8 +94,9 @@ impl Watch {
         self.held.progressed();
     }
 
-    /// Records whether the client is the one that is waited for, and how many bytes of a body have moved. A client that is
-    /// waited for all the time and moves less than the least rate is too slow.
+    /// Records whether the client is the one that is waited for, and how many bytes of a body have
+    /// moved. A client that is waited for all the time and moves less than the least rate is too
+    /// slow.
     pub(crate) fn client_owes(&mut self, owes: bool, moved: u64) {
         self.held.waits_for_client(owes);
         let pace = &mut self.pace;

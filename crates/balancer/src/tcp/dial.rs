@@ -64,7 +64,8 @@ pub(super) async fn dial(
     None
 }
 
-/// Waits until there may be a connection to this backend. A connection to a backend that HTTP keeps open gives way.
+/// Waits until there may be a connection to this backend. A connection to a backend that HTTP keeps
+/// open gives way.
 async fn permit(to: SocketAddr, context: &Context) -> Option<BackendPermit> {
     let thread = context.thread();
     let room = || {

@@ -55,7 +55,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
         }
         let head = downgrade::h1_to_h2(head)?;
         let most = self.connection.context.thread().options().body;
-        let (mut attempts, mut upload) = (Attempts::new(serving.clone()), Send::request(request.body, most));
+        let mut attempts = Attempts::new(serving.clone());
+        let mut upload = Send::request(request.body, most);
         let empty = request.body == Framing::Empty;
         self.invite(request).await?;
         loop {

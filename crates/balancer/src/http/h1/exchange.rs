@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::{Next, Ready, Session};
 use crate::backends::Chosen;
 use crate::engine::backend_permits::SourcePlace;
-use crate::http::attempts::{Attempts, Failure, Reached, Sent};
+use crate::http::attempts::{Attempts, BackendConnection, Failure, Sent};
 use crate::http::buffer::{Buffers, Inlet, Size};
 use crate::http::dial::Backend;
 use crate::http::head::Framing;
@@ -54,7 +54,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
         let refusal = loop {
             let Session { connection, shared, watch, .. } = self;
             let reached = attempts.reach(connection, shared, watch, !replayable).await;
-            let Reached { chosen, mut backend, place } = match reached {
+            let BackendConnection { chosen, mut backend, place } = match reached {
                 Ok(reached) => reached,
                 Err(refusal) => break refusal,
             };
@@ -92,7 +92,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
         out: &mut Vec<u8>,
         mut record: Option<&mut Record>,
     ) -> Result<Response, Failure> {
-        let (mut interims, mut started) = (Interims::default(), false);
+        let mut interims = Interims::default();
+        let mut started = false;
         loop {
             let Session { stream, inlet, watch, shared, idle, .. } = self;
             // Interim answers do not begin the time anew.
@@ -107,7 +108,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
                 }
                 let read = poll_head(task, backend, request, out, &shared.buffers);
                 if read.is_pending() {
-                    let (heads, owes) = (upload.head_capacity() + out.capacity(), upload.waits_for_body());
+                    let heads = upload.head_capacity() + out.capacity();
+                    let owes = upload.waits_for_body();
                     watch.held.set(heads + inlet.capacity() + backend.inlet.capacity());
                     watch.client_owes(owes, upload.moved());
                 }

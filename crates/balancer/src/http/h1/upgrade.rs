@@ -30,7 +30,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
         serving: &Arc<Serving>,
         record: &mut Option<Box<Record>>,
     ) -> Result<Next, Option<Refusal>> {
-        let (mut attempts, mut nothing) = (Attempts::new(serving.clone()), Send::request(Framing::Empty, None));
+        let mut attempts = Attempts::new(serving.clone());
+        let mut nothing = Send::request(Framing::Empty, None);
         loop {
             let (chosen, line) = attempts.open(&self.connection, &self.shared, &mut self.watch).await?;
             record.iter_mut().for_each(|record| record.backend(chosen.address()));
@@ -79,7 +80,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
         let (parts, from) = answer.into_parts();
         let mut out = self.shared.buffers.head();
         web_socket::answer_to_h1(parts.headers, key, &mut out);
-        let (mut up, mut down) = (Send::request(Framing::End, None), Receive::new(out, Some(from), Framing::End));
+        let mut up = Send::request(Framing::End, None);
+        let mut down = Receive::new(out, Some(from), Framing::End);
         let Session { stream, inlet, watch, connection, shared, idle, .. } = self;
         let (idle, mut shut) = (*idle, false);
         let carried = watch.limit(idle, |task, watch| {

@@ -6,7 +6,7 @@ use ::h2::{Error, Reason, RecvStream, SendStream};
 use bytes::Bytes;
 
 use super::send::{To, poll_send};
-use crate::engine::memory::{Chunk, Held};
+use crate::engine::memory::{Chunk, MemoryHold};
 use crate::http::pump::Broken;
 
 /// A body on its way.
@@ -71,7 +71,7 @@ impl Between {
         context: &mut Context<'_>,
         from: &mut RecvStream,
         to: &mut SendStream<Chunk>,
-        held: &Held,
+        held: &MemoryHold,
     ) -> Poll<Result<(), Broken>> {
         loop {
             if self.taken > self.most {

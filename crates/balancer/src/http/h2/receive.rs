@@ -83,7 +83,8 @@ impl Receive {
         self.from.is_some() && self.written == self.out.len()
     }
 
-    /// Returns the number of bytes of the body that wait here or in the stream, and room for trailers that may be behind them.
+    /// Returns the number of bytes of the body that wait here or in the stream, and room for
+    /// trailers that may be behind them.
     pub(crate) fn held(&mut self) -> usize {
         let waits = self.written < self.out.len();
         let Some(from) = &mut self.from else { return 0 };

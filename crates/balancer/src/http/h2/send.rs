@@ -10,15 +10,15 @@ use bytes::Bytes;
 use tokio::io::AsyncRead;
 use tokio::time::{Sleep, sleep};
 
-use crate::engine::memory::{Chunk, Held};
+use crate::engine::memory::{Chunk, MemoryHold};
 use crate::http::body::Body;
 use crate::http::buffer::{Buffers, Inlet, Size};
 use crate::http::downgrade;
 use crate::http::head::Framing;
 use crate::http::pump::Broken;
 
-/// Bytes that are read of an answer although its client does not take them: a short answer is read whole, so that its backend
-/// is free for others.
+/// Bytes that are read of an answer although its client does not take them: a short answer is read
+/// whole, so that its backend is free for others.
 const AHEAD: usize = 64 << 10;
 /// Bytes that are read at once.
 const PIECE: usize = 16 << 10;
@@ -58,7 +58,7 @@ struct Pause(Option<Pin<Box<Sleep>>>);
 
 impl Pause {
     /// Ready when so much may be read.
-    fn poll(&mut self, context: &mut Context<'_>, held: &Held, more: usize) -> Poll<()> {
+    fn poll(&mut self, context: &mut Context<'_>, held: &MemoryHold, more: usize) -> Poll<()> {
         while !held.admits(more) {
             let sleeping = self.0.get_or_insert_with(|| Box::pin(sleep(PAUSE)));
             ready!(sleeping.as_mut().poll(context));
@@ -117,7 +117,7 @@ impl Send {
         (inlet, from): (&mut Inlet, &mut R),
         to: &mut SendStream<Chunk>,
         buffers: &Buffers,
-        held: &Held,
+        held: &MemoryHold,
     ) -> Poll<Result<(), Broken>> {
         loop {
             if self.taken > self.most {
@@ -160,12 +160,13 @@ impl Send {
         }
     }
 
-    /// Sends what was read; ready when all of that is sent, and the stream ended if that was all of the body.
+    /// Sends what was read; ready when all of that is sent, and the stream ended if that was all of
+    /// the body.
     pub(crate) fn poll_rest(
         &mut self,
         context: &mut Context<'_>,
         to: &mut SendStream<Chunk>,
-        held: &Held,
+        held: &MemoryHold,
     ) -> Poll<Result<(), Broken>> {
         while !self.ended {
             if self.pending.is_empty()
@@ -203,7 +204,7 @@ pub(crate) fn poll_send(
     to: &mut SendStream<Chunk>,
     pending: &mut Bytes,
     last: bool,
-    (held, peer): (&Held, To),
+    (held, peer): (&MemoryHold, To),
 ) -> Poll<Result<u64, Broken>> {
     if peer == To::Client {
         ready!(held.poll_outbox(context));

@@ -42,7 +42,8 @@ fn is_call(headers: &HeaderMap) -> bool {
     headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
 }
 
-/// Memory of a stream beside its head and body: its task, what HTTP/2 keeps of it, and its sockets' buffers.
+/// Memory of a stream beside its head and body: its task, what HTTP/2 keeps of it, and its sockets'
+/// buffers.
 const STREAM: usize = 6 << 10;
 
 /// A request as its backend is to get it.
@@ -52,8 +53,8 @@ enum Onward {
     H2(Head<()>, Request),
 }
 
-/// Returns what serves one request to its end, or `None` if it was refused. The head for the backend is made at once, so that the
-/// client's fields are not kept while the request waits.
+/// Returns what serves one request to its end, or `None` if it was refused. The head for the
+/// backend is made at once, so that the client's fields are not kept while the request waits.
 pub(super) fn begin(
     streams: Active,
     request: Head<RecvStream>,
@@ -90,7 +91,8 @@ pub(super) fn begin(
 }
 
 impl Stream {
-    /// Reads the client's head and makes the one for the backend, if there is room for another request.
+    /// Reads the client's head and makes the one for the backend, if there is room for another
+    /// request.
     fn onward(&mut self, ended: bool) -> Result<Onward, Refusal> {
         if self.parts.headers.len() > head::FIELDS {
             return Err(Refusal::FIELDS);

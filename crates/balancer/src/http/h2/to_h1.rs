@@ -9,7 +9,7 @@ use super::Streams;
 use super::receive::Receive;
 use super::send::Send;
 use super::stream::Stream;
-use crate::http::attempts::{Attempts, Failure, Reached, Sent};
+use crate::http::attempts::{Attempts, BackendConnection, Failure, Sent};
 use crate::http::buffer::{Buffers, Size};
 use crate::http::dial::Backend;
 use crate::http::downgrade;
@@ -36,14 +36,14 @@ impl Stream {
         loop {
             let Stream { streams, watch, .. } = self;
             let reached = attempts.reach(&streams.connection, &shared, watch, !replayable).await?;
-            let Reached { chosen, mut backend, place } = reached;
+            let BackendConnection { chosen, mut backend, place } = reached;
             if let Some(record) = &mut self.record {
                 record.backend(chosen.address());
             }
             match self.answer(&mut backend, &request, &mut upload, &shared.buffers).await {
                 Ok((response, answer, sent)) => {
                     chosen.succeeded();
-                    let reached = Reached { chosen, backend, place };
+                    let reached = BackendConnection { chosen, backend, place };
                     return self.deliver((&response, answer), reached, (upload, sent)).await;
                 }
                 Err(failure) => {
@@ -63,7 +63,9 @@ impl Stream {
         upload: &mut Receive,
         buffers: &Buffers,
     ) -> Result<(Response, Answer<()>, bool), Failure> {
-        let (idle, mut sent, mut started) = (self.idle(), false, false);
+        let idle = self.idle();
+        let mut sent = false;
+        let mut started = false;
         let mut interims = Interims::default();
         loop {
             let Stream { respond, record, watch, base, calls, .. } = self;
@@ -103,16 +105,16 @@ impl Stream {
         }
     }
 
-    /// Passes an answer back. The backend's connection is given back once all of the answer was read, even if the client has not
-    /// taken it yet.
+    /// Passes an answer back. The backend's connection is given back once all of the answer was
+    /// read, even if the client has not taken it yet.
     pub(super) async fn deliver(
         &mut self,
         (response, answer): (&Response, Answer<()>),
-        reached: Reached,
+        reached: BackendConnection,
         (mut upload, mut sent): (Receive, bool),
     ) -> Result<(), Option<Refusal>> {
         let shared = self.streams.shared.clone();
-        let Reached { chosen, backend, place } = reached;
+        let BackendConnection { chosen, backend, place } = reached;
         let address = chosen.address();
         self.streams.connection.context.counters().answered(response.status);
         let empty = response.body == Framing::Empty;
@@ -126,7 +128,8 @@ impl Stream {
             shared.buffers.give_head(head);
         }
         let base = self.base;
-        let (mut answer, mut download) = (Some(answer), Send::new(response.body));
+        let mut answer = Some(answer);
+        let mut download = Send::new(response.body);
         let Stream { respond, watch, serving, streams, .. } = self;
         let carried = watch.limit(idle, |task, watch| {
             let before = (upload.moved, download.moved);

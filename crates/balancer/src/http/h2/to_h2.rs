@@ -106,9 +106,12 @@ impl Stream {
         let (parts, mut from) = answer.into_parts();
         let (status, empty) = (parts.status.as_u16(), from.is_end_stream());
         self.streams.connection.context.counters().answered(status);
-        let (idle, base, mut download) = (self.idle(), self.base, Between::answer(empty));
+        let idle = self.idle();
+        let base = self.base;
+        let mut download = Between::answer(empty);
         let length = size(&parts.headers);
-        let (mut answer, mut head) = (Some(downgrade::answer_between_h2(parts)), None);
+        let mut answer = Some(downgrade::answer_between_h2(parts));
+        let mut head = None;
         let Stream { respond, watch, .. } = self;
         let carried = watch.limit(idle, |task, watch| {
             let before = (upload.moved, download.moved);

@@ -12,8 +12,8 @@ use super::between::Between;
 use super::receive::Receive;
 use super::send::Send;
 use super::stream::Stream;
-use crate::engine::memory::{Chunk, Held};
-use crate::http::attempts::{Attempts, Reached, Sent};
+use crate::engine::memory::{Chunk, MemoryHold};
+use crate::http::attempts::{Attempts, BackendConnection, Sent};
 use crate::http::buffer::Buffers;
 use crate::http::dial::Backend;
 use crate::http::downgrade;
@@ -28,7 +28,7 @@ trait Ways {
     fn moved(&self) -> (u64, u64);
 
     /// Moves what can be moved to a client; ready when both ways have ended.
-    fn poll(&mut self, task: &mut Task<'_>, to: &mut SendStream<Chunk>, held: &Held) -> Poll<Result<(), Broken>>;
+    fn poll(&mut self, task: &mut Task<'_>, to: &mut SendStream<Chunk>, held: &MemoryHold) -> Poll<Result<(), Broken>>;
 
     /// Returns the bytes that wait, and whether they wait for the client.
     fn waiting(&mut self) -> (usize, bool);
@@ -52,7 +52,7 @@ impl Stream {
             (Attempts::new(self.serving.clone()), Receive::new(head, None, Framing::Empty));
         let Stream { streams, watch, .. } = self;
         let reached = attempts.reach(&streams.connection, &shared, watch, true).await?;
-        let Reached { chosen, mut backend, place } = reached;
+        let BackendConnection { chosen, mut backend, place } = reached;
         self.record.iter_mut().for_each(|record| record.backend(chosen.address()));
         let (response, mut answer, sent) = match self.answer(&mut backend, &request, &mut upload, &shared.buffers).await
         {
@@ -66,7 +66,7 @@ impl Stream {
         };
         if !response.tunnel {
             chosen.succeeded();
-            let reached = Reached { chosen, backend, place };
+            let reached = BackendConnection { chosen, backend, place };
             return self.deliver((&response, answer), reached, (upload, sent)).await;
         }
         shared.buffers.give_head(upload.into_head());
@@ -127,7 +127,8 @@ impl Stream {
     async fn carry(&mut self, answer: Answer<()>, ways: &mut impl Ways) -> Result<(), Option<Refusal>> {
         self.streams.connection.context.counters().answered(answer.status().as_u16());
         let mut to = self.respond.send_response(answer, false).map_err(|_| None)?;
-        let (idle, base) = (self.idle(), self.base);
+        let idle = self.idle();
+        let base = self.base;
         let carried = self.watch.limit(idle, |task, watch| {
             let before = ways.moved();
             let polled = ways.poll(task, &mut to, &watch.held);
@@ -178,7 +179,7 @@ impl Ways for Upgraded<'_> {
         (self.up.moved, self.down.moved)
     }
 
-    fn poll(&mut self, task: &mut Task<'_>, to: &mut SendStream<Chunk>, held: &Held) -> Poll<Result<(), Broken>> {
+    fn poll(&mut self, task: &mut Task<'_>, to: &mut SendStream<Chunk>, held: &MemoryHold) -> Poll<Result<(), Broken>> {
         let up = self.poll_up(task)?;
         let Backend { inlet, stream, .. } = &mut self.backend;
         let down = self.down.poll(task, (inlet, stream), to, self.buffers, held)?;
@@ -204,7 +205,7 @@ impl Ways for Passed {
         (self.upload.moved, self.down.moved)
     }
 
-    fn poll(&mut self, task: &mut Task<'_>, to: &mut SendStream<Chunk>, held: &Held) -> Poll<Result<(), Broken>> {
+    fn poll(&mut self, task: &mut Task<'_>, to: &mut SendStream<Chunk>, held: &MemoryHold) -> Poll<Result<(), Broken>> {
         let up = self.upload.poll(task, &mut self.body, &mut self.up, held)?;
         let down = self.down.poll(task, &mut self.from, to, held)?;
         both(task, to, up, down)
