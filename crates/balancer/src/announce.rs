@@ -67,7 +67,8 @@ pub struct Owners {
     pub here: BTreeMap<IpAddr, Here>,
     /// Whether this Node sees whose heart beats. While it does not, it goes on with what it holds and begins nothing.
     pub sighted: bool,
-    /// Why this Node's kernel does not take the rules that guard addresses; `None`: it does. Until it does, this Node holds no address.
+    /// Why this Node's kernel does not take the rules that guard addresses; `None`: it does. Until
+    /// it does, this Node holds no address.
     pub unguarded: Option<String>,
 }
 

@@ -95,12 +95,13 @@ struct Waiting {
 
 /// Lines that wait for the writer: half a million a second can be written, if each is looked at in time.
 const LONGEST_QUEUE: usize = 50_000;
-/// Bytes of clients in lines of one log that wait: a disk that stands still must not cost memory in proportion to what strangers send.
+/// Bytes of clients in lines of one log that wait: a disk that stands still must not cost memory in
+/// proportion to what strangers send.
 const LARGEST_QUEUE: u64 = 16 << 20;
 /// Bytes of clients in lines of all logs that wait.
 const LARGEST_IN_ALL: u64 = 64 << 20;
-/// Bytes of a request line, or of a client's name for itself, that are kept. AWS cuts them there, too (Access logs for your Application
-/// Load Balancer, fields `request` and `user_agent`).
+/// Bytes of a request line, or of a client's name for itself, that are kept. AWS cuts them there,
+/// too (Access logs for your Application Load Balancer, fields `request` and `user_agent`).
 const LONGEST_TEXT: usize = 8 << 10;
 
 impl Log {

@@ -84,7 +84,7 @@ pub async fn run(
             () = stop.cancelled() => break,
             seen = controller.services.next() => controller.saw(seen),
             changes = controller.nodes.next() => controller.saw_nodes(&changes),
-            _ = controller.secrets.next() => controller.queue.add(controller.state.look_at_certificates()),
+            changes = controller.secrets.next() => controller.saw_secrets(&changes),
             done = controller.queue.next() => controller.done(done),
             Ok(()) = pools.changed() => {
                 let all = controller.state.set_pools(pools.borrow_and_update().to_vec());
@@ -148,6 +148,13 @@ impl Controller {
 
     fn saw_nodes(&mut self, changes: &Changes) {
         let concerned = take_nodes(&mut self.state, changes);
+        self.queue.add(concerned);
+    }
+
+    /// A Secret that goes concerns the Services that show its certificate.
+    fn saw_secrets(&mut self, changes: &Changes) {
+        let namespaces = changes.of::<Secret>().iter().map(|change| change.key.namespace.to_string());
+        let concerned = self.state.look_at_certificates(&namespaces.collect());
         self.queue.add(concerned);
     }
 

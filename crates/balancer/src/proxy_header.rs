@@ -130,7 +130,8 @@ fn parse_binary(bytes: &[u8]) -> Result<Option<(Header, usize)>, Malformed> {
         return Err(Malformed);
     }
     let Some(rest) = bytes.get(16..length) else { return Ok(None) };
-    // LOCAL (proxy-protocol.txt, 2.2): the block is discarded, its family included, and the connection is the front's own.
+    // LOCAL (proxy-protocol.txt, 2.2): the block is discarded, its family included, and the
+    // connection is the front's own.
     if *command == 0x20 {
         return Ok(Some((Header::Own, length)));
     }
@@ -139,8 +140,9 @@ fn parse_binary(bytes: &[u8]) -> Result<Option<(Header, usize)>, Malformed> {
         0x21 => (addresses::<16>(rest)?, V6_ADDRESSES),
         // UNSPEC: the front does not say for whom it speaks, and there are no addresses.
         0x00 => (Header::Own, 0),
-        // Datagrams and UNIX sockets: no listener here takes what they carry, so the front means another one. Whose word is
-        // kept of a client that did not come this way decides who is let in.
+        // Datagrams and UNIX sockets: no listener here takes what they carry, so the front means
+        // another one. Whose word is kept of a client that did not come this way decides who is let
+        // in.
         _ => return Err(Malformed),
     };
     let extensions = rest.get(addresses..).ok_or(Malformed)?;
@@ -153,8 +155,9 @@ const V4_ADDRESSES: usize = 12;
 /// Bytes of the addresses and ports of TCP over IPv6.
 const V6_ADDRESSES: usize = 36;
 
-/// Checks what follows the addresses of a header: values that each say their type and length (TLVs), and end where the header does. A
-/// checksum must be right if there is one (proxy-protocol.txt, 2.2.3). Values of unknown types are skipped.
+/// Checks what follows the addresses of a header: values that each say their type and length
+/// (TLVs), and end where the header does. A checksum must be right if there is one
+/// (proxy-protocol.txt, 2.2.3). Values of unknown types are skipped.
 fn check_extensions(header: &[u8], begin: usize) -> Result<(), Malformed> {
     let mut checksum = None;
     let mut at = begin;
@@ -163,7 +166,8 @@ fn check_extensions(header: &[u8], begin: usize) -> Result<(), Malformed> {
         let is_valid = match kind {
             CRC32C => value.len() == 4 && checksum.replace(next - 4).is_none(),
             UNIQUE_ID => value.len() <= 128,
-            // Bits about the client, the result of the verification in four bytes, then values of its own.
+            // Bits about the client, the result of the verification in four bytes, then values of
+            // its own.
             SSL => value.len() >= 5 && is_whole(value, 5),
             _ => true,
         };

@@ -46,7 +46,8 @@ pub struct Spec {
     pub needs: Vec<Need>,
     /// A listener a port, in the Service's order.
     pub listeners: Vec<Listener>,
-    /// Ports of listeners that are not opened because something they need is missing, such as their certificate.
+    /// Ports of listeners that are not opened because something they need is missing, such as their
+    /// certificate.
     pub unserved: Vec<PortId>,
     /// Who may use it.
     pub sources: Sources,

@@ -226,7 +226,8 @@ causes! {
     LoadBalancerPending,
     /// A port of it does not work.
     LoadBalancerPortFails,
-    /// The Node that should announce its address may not, as its kernel does not take the rules that guard it.
+    /// The Node that should announce its address may not, as its kernel does not take the rules
+    /// that guard it.
     LoadBalancerNotAnnounced,
 
     // The plan forwards the packet.

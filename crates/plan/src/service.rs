@@ -219,8 +219,9 @@ impl Inside<'_> {
         if let Some(port) = port_number(port.node_port) {
             frontends.push((FrontendKey::NodePort { family: self.family, protocol, port }, FrontendKind::NodePort));
         }
-        // A port that the load balancer says it does not serve, for want of its certificate for example, must not be open here in
-        // the clear. kube-proxy, which knows nothing of it, is kept from it by the balancer's guard.
+        // A port that the load balancer says it does not serve, for want of its certificate for
+        // example, must not be open here in the clear. kube-proxy, which knows nothing of it, is
+        // kept from it by the balancer's guard.
         let ingress = &self.service.status.load_balancer.ingress;
         let unserved = |ip: &IpAddr| {
             ingress.iter().any(|one| one.unserved(port.port, protocol).is_some() && ip::parse(&one.ip) == Some(*ip))

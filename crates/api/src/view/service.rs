@@ -229,8 +229,9 @@ pub struct Ingress {
 }
 
 impl Ingress {
-    /// Returns why a load balancer of Fairlead does not serve a port: the error in the status that begins with `fairlead.dev/`.
-    /// Errors of other load balancers are for people to read, as kube-proxy has it.
+    /// Returns why a load balancer of Fairlead does not serve a port: the error in the status that
+    /// begins with `fairlead.dev/`. Errors of other load balancers are for people to read, as
+    /// kube-proxy has it.
     pub fn unserved(&self, port: i32, protocol: Protocol) -> Option<&str> {
         let same = |one: &&IngressPort| (one.port, one.protocol) == (port, protocol);
         let error = self.ports.iter().find(same)?.error.as_deref()?;

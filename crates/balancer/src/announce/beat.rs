@@ -51,7 +51,8 @@ pub(super) struct Beat {
     pub(super) lasts: Option<Duration>,
     /// The links of the Node.
     pub(super) attachments: Vec<Attachment>,
-    /// True unless the Node said that its kernel does not take the rules that guard addresses: others may have them then.
+    /// True unless the Node said that its kernel does not take the rules that guard addresses:
+    /// others may have them then.
     pub(super) guarded: bool,
 }
 

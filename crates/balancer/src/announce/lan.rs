@@ -80,7 +80,8 @@ pub(super) struct Lan {
     pub(super) attachments: watch::Receiver<Vec<Attachment>>,
     /// How it is with what is held.
     pub(super) here: watch::Receiver<BTreeMap<IpAddr, Here>>,
-    /// Why the rules that guard addresses are not in force; `None`: they are. Without them no address is held.
+    /// Why the rules that guard addresses are not in force; `None`: they are. Without them no
+    /// address is held.
     pub(super) unguarded: watch::Receiver<Option<String>>,
     /// Others who say that they have what we announce.
     pub(super) rivals: mpsc::Receiver<Rival>,

@@ -103,7 +103,8 @@ struct Work {
     owners: BTreeMap<IpAddr, Ownership>,
     /// Addresses somebody else announces, too, and when that was told last.
     contested: BTreeMap<IpAddr, Instant>,
-    /// When a line about such addresses was logged last, and how many have had none since.
+    /// Time of the last log line about such addresses, and the number of addresses without one
+    /// since.
     contest_logged: Option<(Instant, usize)>,
     /// What we hold.
     posts: BTreeMap<IpAddr, Post>,

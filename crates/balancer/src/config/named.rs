@@ -21,9 +21,10 @@ pub struct Around<'a> {
 /// A Service as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
-    /// What is asked for. Listeners that lack something they need are in its list of ports that are not served.
+    /// The request of the Service. Its `unserved` lists the listeners that lack something they
+    /// need.
     pub spec: Spec,
-    /// Why those ports are not served.
+    /// The reasons why those ports are not served.
     pub unserved: Vec<Refusal>,
 }
 
@@ -38,8 +39,8 @@ impl Config {
         Certificates::new(self.certificates.clone())
     }
 
-    /// Reads what a Service asks for, or everything that is wrong with it. A listener whose certificate is missing is not served,
-    /// and does not keep its siblings from being served.
+    /// Reads what a Service asks for, or everything that is wrong with it. A listener whose
+    /// certificate is missing is not served, and does not keep its siblings from being served.
     pub fn read(&self, service: &Service, options: &Options, around: Around<'_>) -> Result<Reading, Vec<Refusal>> {
         let mut spec = spec::read(service, options)?;
         let unserved = self.missing_certificates(&spec, around);

@@ -127,8 +127,8 @@ fn prerouting() -> Vec<Rule> {
     rules
 }
 
-/// A node proxy translates what the machine itself sends in this hook, so that a port which is not served would be open to it.
-/// Packets of known connections leave by the first rule.
+/// A node proxy translates what the machine itself sends in this hook, so that a port which is not
+/// served would be open to it. Packets of known connections leave by the first rule.
 fn output() -> Vec<Rule> {
     let mask = ct_state::NEW.to_ne_bytes().to_vec();
     let known = [
@@ -228,7 +228,8 @@ impl Side {
         self.to_addresses(&self.name("local"), Verdict::Accept)
     }
 
-    /// Returns the rules for packets to addresses of load balancers: `served` is the verdict on those to a listener.
+    /// Returns the rules for packets to addresses of load balancers: `served` is the verdict on
+    /// those to a listener.
     fn to_addresses(self, chain: &str, served: Verdict) -> Vec<Rule> {
         let [addresses, listeners] = [sets::ADDRESSES, sets::LISTENERS].map(|set| set[self.index()]);
         let known = self.frontend().into_iter().chain([Expr::is_in(listeners, self.to()), Expr::Verdict(served)]);

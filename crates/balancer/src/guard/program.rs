@@ -24,8 +24,9 @@ pub(super) type Elements = BTreeMap<ElementKey, Element>;
 
 /// The key of an element, its last key in a set of concatenations, and true unless it ends a range.
 ///
-/// The end of a range sorts before the range that begins there: the kernel refuses an end behind a beginning at one key as an
-/// overlap (net/netfilter/nft_set_rbtree.c, `__nft_rbtree_insert`), and `nft` sends them in this order too.
+/// The end of a range sorts before the range that begins there: the kernel refuses an end behind a
+/// beginning at one key as an overlap (net/netfilter/nft_set_rbtree.c, `__nft_rbtree_insert`), and
+/// `nft` sends them in this order too.
 pub(super) type ElementKey = (Vec<u8>, Option<Vec<u8>>, bool);
 
 /// Returns the key of an element in [`Elements`].

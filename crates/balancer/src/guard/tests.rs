@@ -170,7 +170,8 @@ fn packets_get_where_the_guard_lets_them() {
         assert_eq!(connect("192.0.2.100", "192.0.2.100:80"), Got::Served);
         assert!(client.run(|| ping("192.0.2.100") && ping("fd00::64")).unwrap());
         assert!(ping("192.0.2.100") && ping("fd00::64"));
-        // A node proxy that knows of a port which is not served translates what the machine sends there in vain.
+        // A node proxy that knows of a port which is not served translates what the machine sends
+        // there in vain.
         run("nft", "add table inet proxy");
         run("nft", "add chain inet proxy output { type nat hook output priority -100 ; }");
         run("nft", "add rule inet proxy output ip daddr 192.0.2.100 tcp dport 8443 dnat ip to 192.0.2.1:22");

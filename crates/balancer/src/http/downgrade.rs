@@ -232,7 +232,8 @@ fn write_fields(headers: &HeaderMap, trusted: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// True if a field is passed on. `trusted`: the sender is believed in what it says of clients, or is a backend.
+/// True if a field is passed on. `trusted`: the sender is believed in what it says of clients, or
+/// is a backend.
 fn passes(name: &HeaderName, trusted: bool) -> bool {
     match Name::of(name.as_str().as_bytes()) {
         Name::Other | Name::UserAgent | Name::ContentLength | Name::Expect => true,

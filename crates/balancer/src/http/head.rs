@@ -142,8 +142,9 @@ impl Survey {
                 .any(|other| name::words(fields[other].value).any(|word| word.eq_ignore_ascii_case(name)))
     }
 
-    /// Writes the fields that frame a message and are not copied: whatever spaces and letters they came with, the next one to read
-    /// them has one way to do so. `chunked`: the body is sent in chunks.
+    /// Writes the fields that frame a message and are not copied, in canonical form: a backend that
+    /// reads `Transfer-Encoding:\tCHUNKED` in another way than this process would see other
+    /// messages (request smuggling). `chunked`, `length`: which of the two may be written.
     pub(crate) fn frame(&self, chunked: bool, length: bool, out: &mut Vec<u8>) {
         if chunked && self.chunked {
             out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");

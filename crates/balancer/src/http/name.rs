@@ -15,8 +15,8 @@ pub(crate) enum Name {
     XForwardedFor,
     XForwardedPort,
     XForwardedProto,
-    /// A field by which a front says who its client is or what it asked for, such as `X-Real-IP`: kept if the front is trusted, dropped
-    /// if anybody else sends it.
+    /// A field by which a front names its client or the original request, such as `X-Real-IP`: kept
+    /// from trusted fronts, dropped from all other clients.
     Vouched,
     /// For one connection only, or never to be passed on: `Keep-Alive`, `Proxy-Connection`, `HTTP2-Settings`, `Proxy` (which
     /// CGI turns into the variable of a proxy's address).
@@ -62,10 +62,12 @@ impl Name {
     }
 }
 
-/// What all fields of a family begin with that fronts tell of clients by: `X-Forwarded-Host`, `-Server`, `-Prefix`, `-Ssl` and others.
+/// Prefix of a family of fields by which fronts describe the original request: `X-Forwarded-Host`,
+/// `-Server`, `-Prefix`, `-Ssl` and others.
 const X_FORWARDED: &[u8] = b"x-forwarded";
 
-/// Other fields by which fronts tell the address of a client, and by which servers, frameworks and their access rules believe them.
+/// Other fields by which fronts tell the address of a client, and by which servers, frameworks and
+/// their access rules believe them.
 const VOUCHED: [&str; 10] = [
     "x-real-ip",
     "client-ip",
@@ -79,7 +81,8 @@ const VOUCHED: [&str; 10] = [
     "x-envoy-external-address",
 ];
 
-/// True if a field says who the client of a front is. Few fields begin with these letters, so most cost a look at one byte.
+/// True if a field names the client of a front. Few fields begin with these letters, so most cost
+/// the comparison of one byte.
 fn vouches(name: &[u8]) -> bool {
     match name.first() {
         Some(b'x' | b'X' | b'c' | b'C' | b't' | b'T' | b'f' | b'F') => {}
@@ -95,8 +98,8 @@ const TEN: [(&str, Name); 3] =
 /// The longest name that is compared with others as it reads without underscores.
 const LONGEST_DISGUISE: usize = 32;
 
-/// True if a name is one that frames a message or says who sent it, but for underscores: servers that make variables of fields, as CGI
-/// does, take `_` and `-` for one.
+/// True if a name is one that frames a message or says who sent it, but for underscores: servers
+/// that make variables of fields, as CGI does, take `_` and `-` for one.
 fn disguised(name: &[u8]) -> bool {
     let mut plain = [0; LONGEST_DISGUISE];
     let Some(plain) = plain.get_mut(..name.len()).filter(|_| name.contains(&b'_')) else { return false };

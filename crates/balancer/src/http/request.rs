@@ -139,8 +139,8 @@ struct Head<'a> {
 impl Head<'_> {
     fn read(&self, asking: &Asking<'_>, note: Option<&mut Note>, out: &mut Vec<u8>) -> Result<Request, Refusal> {
         let survey = Survey::of(self.bytes, self.fields)?;
-        // A tunnel goes to wherever the backend leads it, past every rule here; a server that is no proxy refuses CONNECT
-        // (RFC 9110, 9.3.6), and one that is a proxy is asked for by name.
+        // A tunnel goes to wherever the backend leads it, past every rule here; a server that is no
+        // proxy refuses CONNECT (RFC 9110, 9.3.6), and one that is a proxy is asked for by name.
         if self.method == "CONNECT" && !asking.connect {
             return Err(Refusal::CONNECT);
         }

@@ -105,7 +105,8 @@ pub fn read(bytes: &[u8], request: &Request, out: &mut Vec<u8>) -> Result<Option
         let Response { status, tunnel, .. } = *response;
         first_line(status, *reason, out);
         let dechunked = request.old && survey.chunked;
-        // Neither field may stand in these (RFC 9110, 8.6; RFC 9112, 6.1): who believes it waits for a body, or takes the next answer for one.
+        // Neither field may stand in these (RFC 9110, 8.6; RFC 9112, 6.1): a client that believes
+        // one waits for a body, or takes the next answer for it.
         let bodiless = status < 200 || status == 204;
         let kept = |name| match name {
             Name::TransferEncoding => false,

@@ -159,8 +159,8 @@ where
     }
 }
 
-/// Returns the beginning of what a store says as one line without control characters: it goes into a log, where a store must not write lines
-/// of its own.
+/// Returns the beginning of what a store says as one line without control characters: it goes into
+/// a log, where a store must not write lines of its own.
 fn printable(reason: &[u8]) -> String {
     let text = String::from_utf8_lossy(reason);
     text.chars().map(|char| if char.is_control() { ' ' } else { char }).take(LONGEST_SHOWN).collect()

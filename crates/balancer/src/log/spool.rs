@@ -32,7 +32,7 @@ pub(super) struct Spool {
     pub lost: Arc<AtomicU64>,
     /// What may wait, in bytes.
     pub limit: u64,
-    /// What was given up since that was reported last.
+    /// Files given up since the last report.
     pub given_up: Cell<Option<GivenUp>>,
 }
 
@@ -44,9 +44,9 @@ pub(super) struct GivenUp {
     reported: Instant,
 }
 
-/// While files are carried away, those that do not fit are given up so often.
+/// Interval at which files over the limit are given up while others are carried away.
 const TRIM: Duration = Duration::from_secs(10);
-/// Files that were given up are reported so often at most.
+/// Minimum time between two log lines about files that were given up.
 const REPORT: Duration = Duration::from_secs(60);
 
 /// A day has hundreds of files of a load balancer; directories deeper than names of ours are somebody else's.
@@ -112,7 +112,7 @@ impl Spool {
         files.split_off(given_up)
     }
 
-    /// Says how many files were given up, at most once a minute.
+    /// Logs how many files were given up, at most once a minute.
     fn report(&self, files: usize, lines: u64) {
         let (files, lines, last) = match self.given_up.get() {
             Some(before) => (before.files + files, before.lines + lines, Some(before.reported)),
@@ -125,7 +125,8 @@ impl Spool {
             let reported = last.unwrap_or_else(Instant::now);
             return self.given_up.set(Some(GivenUp { files, lines, reported }));
         }
-        let (bucket, limit) = (&self.bucket.name, self.limit);
+        let bucket = &self.bucket.name;
+        let limit = self.limit;
         tracing::warn!(%bucket, files, lines, limit, "access logs are given up: too many wait for the object store");
         self.given_up.set(Some(GivenUp { files: 0, lines: 0, reported: Instant::now() }));
     }

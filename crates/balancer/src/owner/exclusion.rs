@@ -13,7 +13,7 @@ pub enum Exclusion {
     Silent,
     /// It said that it goes.
     Left,
-    /// Its kernel does not take the rules that guard addresses.
+    /// The kernel of the Node does not take the rules that guard addresses.
     Unguarded,
     /// There is no such Node.
     NoNode,

@@ -5,11 +5,12 @@ use fairlead_api::view::{Ingress, IngressPort, Service, ServicePort};
 use super::Kept;
 use crate::spec::{PortId, Refusal, names};
 
-/// What the status says of a port whose protocol is not served.
+/// Error in the status of a port whose protocol is not served.
 const PROTOCOL: &str = "fairlead.dev/ProtocolNotServed";
-/// What the status says of a port that asks for TLS and has no certificate.
+/// Error in the status of a port that asks for TLS and has no certificate.
 const CERTIFICATE: &str = "fairlead.dev/CertificateMissing";
-/// What the status says of a port that is newer than what the annotations of the Service last said that made sense.
+/// Error in the status of a port that was added after the annotations of the Service last made
+/// sense.
 const REFUSED: &str = "fairlead.dev/NotServed";
 
 /// Returns all ports of a Service, if some of them are not served, with what is wrong with those.

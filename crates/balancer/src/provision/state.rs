@@ -16,6 +16,7 @@ use crate::config::{Around, Config};
 use crate::pools::{Ledger, Owner, Pool, Wish};
 use crate::spec::names::{LAST_GOOD, SSL_CERT};
 use crate::spec::{self, Options, Path, PortId, Spec};
+use crate::tls::Place;
 
 /// Which Services are ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -213,11 +214,20 @@ impl State {
         all.into_iter().cloned().collect()
     }
 
-    /// Returns the Services that show certificates, which may be others now, and those that were refused.
-    pub fn look_at_certificates(&self) -> Vec<Arc<Key>> {
-        let shows = |known: &Known| known.service.metadata.annotations.contains_key(SSL_CERT);
-        let shown = self.services.iter().filter(|(key, known)| shows(known) && !self.waiting.contains(*key));
-        shown.map(|(key, _)| key.clone()).chain(self.waiting.iter().cloned()).collect()
+    /// Returns the Services that may show certificates from Secrets of these namespaces, and all that
+    /// were refused: what they name may be there by now.
+    pub fn look_at_certificates(&self, namespaces: &BTreeSet<String>) -> Vec<Arc<Key>> {
+        let everywhere = self.config.certificates.values().any(|place| match place {
+            Place::Secret { namespace: Some(namespace), .. } => namespaces.contains(namespace),
+            Place::Secret { namespace: None, .. } | Place::Files { .. } => false,
+        });
+        let shows = |(key, known): &(&Arc<Key>, &Known)| {
+            known.service.metadata.annotations.contains_key(SSL_CERT)
+                && (everywhere || namespaces.contains(&*key.namespace))
+                && !self.waiting.contains(*key)
+        };
+        let shown = self.services.iter().filter(shows).map(|(key, _)| key.clone());
+        shown.chain(self.waiting.iter().cloned()).collect()
     }
 
     /// What must be done about a Service; `None`: it is none of our business.
@@ -307,16 +317,18 @@ impl State {
         good.filter(|good| good.as_ref() != service.metadata.annotations.get(LAST_GOOD))
     }
 
-    /// Returns the ports that a Node serves which begins to serve now: those of what is asked for, and those that were served when
-    /// that last made sense, by the annotations of then.
+    /// Returns the ports that a Node serves which begins to serve now: those of what is asked for,
+    /// and those that were served when that last made sense, by the annotations of then.
     fn served(&self, key: &Key, service: &Service, spec: Option<&Spec>, around: Around<'_>) -> Vec<PortId> {
-        let complete = spec.is_some_and(|spec| spec.unserved.is_empty());
+        if let Some(spec) = spec.filter(|spec| spec.unserved.is_empty()) {
+            return spec.served_ports();
+        }
         let mut then = service.clone();
         if let Some(Some(good)) = self.services.get(key).and_then(|known| known.good.as_ref()) {
             then.metadata.annotations.insert(LAST_GOOD.to_owned(), good.clone());
         }
         let read = |service: &Service| self.config.read(service, &self.options, around).map(|reading| reading.spec);
-        let before = if complete { None } else { spec::recall(&then, read) };
+        let before = spec::recall(&then, read);
         match (spec.cloned(), before) {
             (Some(mut spec), before) => {
                 before.iter().for_each(|before| spec.keep_served(before));

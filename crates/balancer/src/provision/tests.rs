@@ -355,7 +355,8 @@ fn a_port_without_its_certificate_is_refused_and_its_siblings_are_served() {
     assert!(said.contains("port 443/TCP is not served: ") && said.contains("web-tls"), "{said}");
     assert_eq!(ports, [(80, None), (443, missing())]);
     assert_eq!((task.after.len(), task.good), (1, None), "{:?}", task.after);
-    // One that was served without TLS keeps its port, on both paths, and what it was is written down.
+    // One that was served without TLS keeps its port, on both paths, and what it was is written
+    // down.
     world.one("web", &given("192.0.2.2"));
     let mut served = tls("443");
     served["status"]["loadBalancer"]["ingress"][0]["ip"] = json!("192.0.2.2");

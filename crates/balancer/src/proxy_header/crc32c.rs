@@ -1,8 +1,10 @@
-//! CRC-32C (Castagnoli), the checksum of PROXY headers (RFC 9260, appendix A; proxy-protocol.txt, 2.2.3). Pure.
+//! CRC-32C (Castagnoli), the checksum of PROXY headers (RFC 9260, appendix A; proxy-protocol.txt,
+//! 2.2.3). Pure.
 //!
 //! `crc32fast`, which the tree has, computes the CRC-32 of IEEE 802.3, another polynomial.
 
-/// The polynomial 0x1EDC6F41 with its bits reversed, as the least significant bit of each byte comes first.
+/// The polynomial 0x1EDC6F41 with its bits reversed, as the least significant bit of each byte
+/// comes first.
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 
 /// The remainder for each byte.

@@ -26,7 +26,7 @@ pub(super) struct Balancer {
     pub(super) service: Arc<Service>,
     /// What it last asked for that makes sense; `None`: nothing yet.
     pub(super) spec: Option<Arc<Spec>>,
-    /// What is wrong with what it asks for now, and what that does to which port.
+    /// Values of the Service that are not accepted, each with its effect on ports.
     pub(super) refused: Vec<String>,
     /// Ports of the Service that are not served, each with the reason.
     pub(super) unserved: BTreeMap<PortId, String>,
@@ -94,8 +94,8 @@ impl Balancer {
         }
     }
 
-    /// Takes a new state of the Service. One that was made anew under the same name has nothing of the old one: what was in the clear
-    /// there may ask for TLS here.
+    /// Takes a new state of the Service. One that was made anew under the same name has nothing of
+    /// the old one: what was in the clear there may ask for TLS here.
     pub(super) fn update(self, service: Arc<Service>) -> Balancer {
         let same = self.service.metadata.uid == service.metadata.uid;
         Balancer { service, spec: self.spec.filter(|_| same), ..self }
@@ -103,8 +103,9 @@ impl Balancer {
 
     /// Reads what the Service asks for. What makes no sense changes nothing; where nothing is known yet, it is as it last made sense.
     ///
-    /// A port is only opened when all that its Service says of it makes sense and is there: one that asks for TLS without a certificate
-    /// is not served, and neither is a port that is new in a Service with a value that is not accepted. A port that is open stays as it was.
+    /// A port is only opened when all that its Service says of it makes sense and is there: one
+    /// that asks for TLS without a certificate is not served, and neither is a port that is new in
+    /// a Service with a value that is not accepted. A port that is open stays as it was.
     pub(super) fn read(&mut self, shared: &Shared, around: Around<'_>) {
         let ingress = self.service.status.load_balancer.ingress.iter();
         self.addresses = ingress.filter_map(|one| ip::parse(&one.ip)).collect();

@@ -86,8 +86,8 @@ fn local(balancer: &Balancer, planner: &Planner) -> Option<BTreeSet<String>> {
 /// What is served at the addresses of a load balancer, and who may use it.
 fn protect(balancer: &Balancer, config: &Config, guard: &mut Guard) {
     guard.addresses.extend(&balancer.addresses);
-    // A port that is not served is refused at the address, whatever rules of a node proxy would do with it: kube-proxy serves all
-    // ports of a Service at an address of mode VIP.
+    // A port that is not served is refused at the address, whatever rules of a node proxy would do
+    // with it: kube-proxy serves all ports of a Service at an address of mode VIP.
     let ports: Vec<_> = balancer.open_ports().into_iter().map(|port| (port.protocol, port.number)).collect();
     let allowed = balancer.spec.as_ref().and_then(|spec| super::balancer::sources(spec, config));
     for (address, (protocol, port)) in

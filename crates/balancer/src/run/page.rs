@@ -87,7 +87,8 @@ pub struct OwnerReport {
     pub interfaces: Vec<String>,
     /// Why other Nodes do not.
     pub others: BTreeMap<String, String>,
-    /// Why this Node may not announce it though it could: what the kernel says of the rules that guard addresses.
+    /// Why this Node may not announce it though it could: what the kernel says of the rules that
+    /// guard addresses.
     pub unguarded: Option<String>,
 }
 
@@ -197,7 +198,7 @@ impl Page {
         self.state().announcer = Some(announcer);
     }
 
-    /// What the announcer has to tell, and which listeners are served.
+    /// Returns the samples of the announcer, and for each listener whether it is served.
     fn samples(&self) -> Vec<Sample> {
         let state = self.state();
         let mut samples = state.announcer.as_ref().map(Announcer::samples).unwrap_or_default();

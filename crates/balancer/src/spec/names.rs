@@ -93,7 +93,7 @@ pub const ACCEPT_PROXY: &str = "fairlead.dev/accept-proxy-protocol";
 pub const BALANCE: &str = "fairlead.dev/balance";
 /// After how many seconds a client's connection of HTTP is ended.
 pub const AGE: &str = "fairlead.dev/max-connection-age";
-/// Whether clients may ask for tunnels with CONNECT.
+/// `true`: clients may ask for tunnels with CONNECT.
 pub const CONNECT: &str = "fairlead.dev/connect";
 /// `7`: HTTP is understood on the ports whose `appProtocol` allows it.
 pub const LAYER: &str = "fairlead.dev/load-balancer-layer";

@@ -135,8 +135,8 @@ pub struct Refusal {
     pub value: String,
     /// What it may say.
     pub accepted: String,
-    /// The ports that are not served because of it, if the rest of the Service could do without them; empty if the refusal is
-    /// about the Service as a whole.
+    /// The ports that are not served because of it, if the rest of the Service could do without
+    /// them; empty if the refusal is about the Service as a whole.
     pub ports: Vec<PortId>,
 }
 
@@ -153,7 +153,8 @@ impl Refusal {
         Refusal { what: what.into(), value, accepted: accepted.into(), ports: Vec::new() }
     }
 
-    /// Says what the refusal does to a Service of which `served` are served all the same, and `all` are all its ports.
+    /// Says what the refusal does to a Service of which `served` are served all the same, and `all`
+    /// are all its ports.
     pub fn explained(&self, served: &[PortId], all: &[PortId]) -> String {
         let concerned = if self.ports.is_empty() { all } else { &self.ports };
         let (open, closed): (Vec<PortId>, Vec<PortId>) = concerned.iter().partition(|port| served.contains(port));

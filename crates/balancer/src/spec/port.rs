@@ -69,8 +69,8 @@ impl Spec {
         self.served().map(Listener::id).collect()
     }
 
-    /// Puts listeners that were served before in the place of those that cannot be: a value that is not accepted changes
-    /// nothing at a port that is open.
+    /// Puts listeners that were served before in the place of those that cannot be: a value that is
+    /// not accepted changes nothing at a port that is open.
     pub fn keep_served(&mut self, before: &Spec) {
         for old in before.served() {
             let id = old.id();

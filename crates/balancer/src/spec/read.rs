@@ -96,8 +96,9 @@ pub fn relevant(service: &Service) -> Annotations {
     TABLE.iter().filter_map(|row| said(row.name)).collect()
 }
 
-/// True if the annotations of a Service ask for TLS on a port, as far as they can be read: a list of ports that cannot be read, or that
-/// names a port the Service does not have, may mean each of them.
+/// True if the annotations of a Service ask for TLS on a port, as far as they can be read: a list
+/// of ports that cannot be read, or that names a port the Service does not have, may mean each of
+/// them.
 pub(super) fn asks_for_tls(service: &Service, id: PortId) -> bool {
     if says(service, names::SSL_CERT).is_none() || id.protocol != Protocol::Tcp {
         return false;

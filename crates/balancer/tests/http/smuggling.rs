@@ -1,5 +1,5 @@
-//! Requests and answers with two meanings, through a real listener: each is refused, or the next one to read it has one way to do so.
-//! Beside them a client that behaves well is answered.
+//! Requests and answers with two meanings, through a real listener: each is refused, or the next
+//! one to read it has one way to do so. Beside them a client that behaves well is answered.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -17,7 +17,9 @@ fn is_canonical(head: &str) {
     let words: Vec<&str> = lines.next().unwrap_or_default().split(' ').collect();
     assert!(matches!(words[..], [_, path, "HTTP/1.1"] if path.starts_with('/') || path == "*"), "{head:?}");
     assert!(!words[1].starts_with("/smuggled"), "{head:?}");
-    let (mut lengths, mut encodings, mut hosts) = (0, 0, 0);
+    let mut lengths = 0;
+    let mut encodings = 0;
+    let mut hosts = 0;
     for line in lines {
         let (name, value) = line.split_once(": ").unwrap_or_else(|| panic!("{line:?} in {head:?}"));
         let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
@@ -40,7 +42,7 @@ fn is_canonical(head: &str) {
     assert!(hosts == 1 && lengths + encodings <= 1, "{head:?}");
 }
 
-/// What is to become of a request.
+/// Expected outcome of a request.
 enum Fate<'a> {
     Refused,
     /// Passed on with this body.
@@ -258,7 +260,8 @@ fn literals(fields: &[(&str, &str)]) -> Vec<u8> {
     block
 }
 
-/// Sends a request and a ping behind it; returns when that is answered, or the connection has ended.
+/// Sends a request and a ping behind it; returns when that is answered, or the connection has
+/// ended.
 fn request_h2(at: std::net::SocketAddr, fields: &[(&str, &str)], body: Option<&str>) {
     const HEADERS: u8 = 1;
     const PING: u8 = 6;
@@ -445,7 +448,7 @@ fn answers_with_two_meanings_reach_no_other_client() {
                     let head = seen.split("\r\n\r\n").next().unwrap_or_default().to_lowercase();
                     assert!(!head.contains("content-length") && !head.contains("transfer-encoding"), "{all:?}");
                 }
-                // Whoever comes next, on whichever connection to the backend.
+                // The next clients, on any connection to the backend.
                 for _ in 0..3 {
                     assert_eq!(Client::to(wish.at()).get("/good").unwrap().1, "good", "after {method} {answer:?}");
                 }

@@ -125,8 +125,8 @@ impl Lab {
         self.client.run(|| ask(address)).unwrap()
     }
 
-    /// Sends frames of ARP about an address from the client, as fast as they go, for so long: claims to it from ever other machines, and
-    /// questions. Returns how many there were.
+    /// Sends frames of ARP about an address from the client, as fast as they go, for so long:
+    /// claims to it from ever other machines, and questions. Returns how many there were.
     pub(crate) fn flood(&self, address: &str, time: Duration) -> usize {
         let address: std::net::Ipv4Addr = address.parse().unwrap();
         let send = || {

@@ -64,7 +64,8 @@ impl Process {
     /// The time that processors worked for it.
     pub(crate) fn worked(&self) -> Duration {
         let text = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
-        // Behind the name, which may hold anything: fields 14 and 15 of proc_pid_stat(5), in hundredths of a second.
+        // Behind the name, which may hold anything: fields 14 and 15 of proc_pid_stat(5), in
+        // hundredths of a second.
         let fields: Vec<&str> = text.rsplit(')').next().unwrap().split_whitespace().collect();
         let ticks: u64 = fields[11..13].iter().map(|ticks| ticks.parse::<u64>().unwrap()).sum();
         Duration::from_millis(ticks * 10)

@@ -125,7 +125,8 @@ fn this_machines_servers_are_not_at_the_address_and_flushed_rules_come_back() {
     drop(listener);
 }
 
-/// A process that owns the table of the guard, so that nobody else may change it; its end takes the table away.
+/// A process that owns the table of the guard, so that no other process may change it; its end
+/// takes the table away.
 struct TableOwner(std::process::Child);
 
 impl TableOwner {
@@ -157,10 +158,10 @@ fn an_address_that_cannot_be_guarded_is_given_up() {
     let event = lab.api.events("AddressUnguarded").remove(0);
     let expected = format!("{V4} is not announced by node \"n{}\": its kernel does not take the rules", first + 1);
     assert!(event.starts_with(&expected), "{event}");
-    // Not a single Node that could guard it: nobody answers.
+    // No Node can guard the address: none answers.
     let others: Vec<TableOwner> =
         (0..3).filter(|number| *number != first).map(|number| TableOwner::new(&lab.nodes[number].machine)).collect();
-    lab.wait("nobody has it", || (0..3).all(|_| lab.answers(V4).is_empty()));
+    lab.wait("no Node has it", || (0..3).all(|_| lab.answers(V4).is_empty()));
     drop(others);
     lab.wait("another one has it again", || lab.owner(V4) != first);
     drop(owned);
@@ -173,7 +174,8 @@ fn a_flood_of_frames_costs_a_bounded_share_of_a_core_and_takes_no_address_away()
     let Some(lab) = unhurried(test, &[V4]) else { return };
     let owner = lab.owner(V4);
     let worked = || lab.nodes[owner].process.as_ref().unwrap().worked();
-    let (before, time) = (worked(), Duration::from_secs(2));
+    let time = Duration::from_secs(2);
+    let before = worked();
     let sent = lab.flood(V4, time);
     let spent = worked() - before;
     assert!(sent > 20_000, "{sent} frames are no flood");

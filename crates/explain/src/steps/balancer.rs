@@ -26,7 +26,7 @@ pub(super) fn look(case: &Case<'_>) -> Draft {
         return draft;
     }
     draft.see(list(ingress.iter().map(|place| if place.ip.is_empty() { &place.hostname } else { &place.ip })));
-    // Whoever announces an address says so each time, so the last word counts.
+    // A Node that announces an address records an Event each time, so the last Event counts.
     let announced = |event: &Event| ["AddressUnguarded", "nodeAssigned"].contains(&&*event.reason);
     if let Some(event) = case.objects.last_event(Service::KIND.kind, case.key, announced)
         && event.reason == "AddressUnguarded"
@@ -46,7 +46,8 @@ pub(super) fn look(case: &Case<'_>) -> Draft {
         if ours && let Some(event) = case.objects.warning(Service::KIND.kind, case.key, is_of_balancer) {
             message = format!("{message}: {}", event.message);
         }
-        // Pods do without the load balancer, but a port that asks for TLS and has none is no port that works.
+        // Pods do without the load balancer, but a port that asks for TLS and has none is no port
+        // that works.
         let severity = if ours { Severity::Broken } else { severity(case) };
         let remedy = vec![remedy::describe("service", case.key), "fairlead lb ls".to_owned()];
         draft.find(severity, Cause::LoadBalancerPortFails, message, remedy);

@@ -138,7 +138,7 @@ fn balancers() -> Vec<Row> {
             outside().service("status: {loadBalancer: {ingress: [{ip: 192.0.2.65, ports: [{port: 80, protocol: TCP, error: PortInUse}]}]}}"),
         ),
         row(
-            "a port without its certificate, which is not served to anybody",
+            "a port without its certificate",
             Cause::LoadBalancerPortFails,
             Lab::new().service("{spec: {type: LoadBalancer}, status: {loadBalancer: {ingress: [{ip: 192.0.2.65, ipMode: Proxy, ports: [{port: 80, protocol: TCP, error: fairlead.dev/CertificateMissing}]}]}}}"),
         ),

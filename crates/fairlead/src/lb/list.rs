@@ -142,7 +142,8 @@ fn state(known: &Known, service: &Service, addresses: &[String], healthy: (usize
     }
 }
 
-/// Returns which port is not served and why, as the balancer of this machine says, or where none runs the status of the Service.
+/// Returns which port is not served and why, as the balancer of this machine says, or where none
+/// runs the status of the Service.
 fn unserved(known: &Known, service: &Service, balance: Option<&Balance>) -> Option<String> {
     let listeners = balance.iter().flat_map(|balance| &balance.listeners).filter(|listener| listener.unserved);
     let mut ports: Vec<(String, String)> = listeners

@@ -259,13 +259,13 @@ impl Lab {
         self.client.run(|| ask(to).ok()).unwrap()
     }
 
-    /// The same, asked by the machine itself.
+    /// Asks from the machine itself what a backend says over TCP; `None`: no answer.
     pub(crate) fn ask_here(&self, to: &str) -> Option<String> {
         let to: SocketAddr = to.parse().unwrap();
         self.machine.run(|| ask(to).ok()).unwrap()
     }
 
-    /// What the page of the balancer shows at a path.
+    /// Returns what the page of the balancer shows at a path.
     pub(crate) fn page(&self, path: &str) -> String {
         let page = || -> io::Result<String> {
             let mut stream = TcpStream::connect("127.0.0.1:10253")?;

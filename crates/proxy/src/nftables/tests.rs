@@ -25,7 +25,8 @@ const TOUCHING: [[&str; 7]; 2] = [
     ],
 ];
 
-/// Runs `work` in a network namespace of its own with a node proxy, and a planner of a dual-stack Node.
+/// Runs `work` in a network namespace of its own with a node proxy, and a planner of a dual-stack
+/// Node.
 fn in_namespace(test: &str, work: impl FnOnce(&mut Nftables, &mut Planner, &Node) + Send) {
     let Ok(namespace) = Namespace::unnamed() else { return fairlead_testkit::need::skip(test, "root") };
     let node = Node { name: "n1".to_owned(), ..Node::default() };

@@ -24,7 +24,8 @@ const PROBE: Duration = Duration::from_millis(80);
 const TAKEN: Duration = Duration::from_secs(30);
 /// An address is answered for until the Node that has it now announces it, but no longer than this.
 const HANDOVER: Duration = Duration::from_millis(500);
-/// Claims of others to an address are reported so often at most: who floods the link with them costs the task that decides nothing more.
+/// Minimum time between two reports of claims to an address: a flood of claims on the link costs
+/// the deciding task no more than that.
 const REPORT: Duration = Duration::from_millis(100);
 /// Who says the same of itself may be about to stop; after this we say it again.
 const DEFENCE: Duration = Duration::from_millis(300);
@@ -51,7 +52,7 @@ pub(super) struct Held {
     pub(super) ports: Vec<u32>,
     /// Whether the kernel knows it as this machine's.
     pub(super) local: bool,
-    /// When a claim of somebody else was reported last.
+    /// Time of the last report of a claim by another machine.
     reported: Option<Instant>,
     state: State,
 }
@@ -156,8 +157,8 @@ impl Held {
         }
     }
 
-    /// Somebody else says that it has the address. True if that is to be reported: the address is announced here, and no claim was
-    /// reported just now.
+    /// Notes that another machine claims the address. Returns true if the claim is to be reported:
+    /// the address is announced here, and the last report is older than [`REPORT`].
     pub(super) fn rival(&mut self, hardware: Hardware, friend: bool, now: Instant) -> bool {
         match &mut self.state {
             State::Announcing { sent, next } => {

@@ -24,10 +24,12 @@ use crate::owner::Attachment;
 
 /// So many frames of a link are taken before others have their turn.
 const TURN: usize = 64;
-/// So many frames are read within a [`WINDOW`], 25,000 a second; then the thread rests for what is left of it. Whoever floods a link costs a
-/// bounded share of a core: the kernel drops what does not fit into the buffers of the sockets, and who asks in vain asks again.
+/// Maximum number of frames read within a [`WINDOW`], 25,000 a second; then the thread sleeps for
+/// the rest of the window. A flood on a link costs a bounded share of a core: the kernel drops
+/// frames that do not fit into the socket buffers, and a neighbour without an answer asks again.
 const FRAMES: usize = 250;
-/// See [`FRAMES`]. Far shorter than the times of probes and announcements.
+/// Time in which frames are counted, see [`FRAMES`]. Far shorter than the times of probes and
+/// announcements.
 const WINDOW: Duration = Duration::from_millis(10);
 /// What did not work is tried again after this.
 const RETRY: Duration = Duration::from_secs(1);
@@ -68,7 +70,7 @@ pub(super) struct Thread {
     trouble: String,
     /// How it is with what is held may have changed.
     changed: bool,
-    /// When the window began in which frames are counted, and how many were read since.
+    /// Start of the window in which frames are counted, and the number read since.
     window: (Instant, usize),
 }
 
@@ -168,8 +170,8 @@ impl Thread {
         if let Some(posts) = &orders.posts {
             self.hand_over(posts, &orders.handed, now);
         }
-        // An address that is not guarded is not held either. The second attempt makes everything anew, in case that the first one
-        // stumbled over what others did to the tables.
+        // An address that is not guarded is not held either. The second attempt makes everything
+        // anew, in case that the first one stumbled over what others did to the tables.
         if let Err(error) = self.table.apply(&orders.guard).or_else(|_| self.table.apply(&orders.guard)) {
             self.let_go(|_| true);
             self.report_guard(Some(error.to_string()));

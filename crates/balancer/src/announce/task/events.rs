@@ -77,7 +77,8 @@ impl Work {
         let (address, by) = (rival.address, hardware(rival.hardware));
         let message =
             format!("{address} is announced by a machine with the hardware address {by}, too, which is no node");
-        // Each address has its Event, but who claims a thousand of them gets one line a minute.
+        // Each address has its Event; a machine that claims a thousand addresses causes one log
+        // line a minute.
         match &mut self.contest_logged {
             Some((last, silent)) if last.elapsed() < CONTESTED => *silent += 1,
             logged => {

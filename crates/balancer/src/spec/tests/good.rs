@@ -88,7 +88,8 @@ fn ports_are_those_of_when_it_last_made_sense() {
     assert_eq!(listening(&[], &[BAD], last_good), [(80, false)]);
     assert_eq!(listening(&[], &[BAD, secured], last_good), [(80, false)]);
     assert_eq!(listening(&[secured], &[BAD], last_good), [(80, true)]);
-    // An older text does not name them: what asks for TLS now is not opened without it, and as little if it is not known what asks.
+    // An older text does not name them: what asks for TLS now is not opened without it, and as
+    // little if it is not known what asks.
     let older = |service: &Service| {
         let kept = crate::spec::relevant(service).into_iter().map(|(name, text)| (name, json!(text)));
         Some(serde_json::Value::Object(kept.collect()).to_string())
