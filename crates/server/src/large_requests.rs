@@ -66,8 +66,9 @@ impl LargeRequests {
         }
     }
 
-    /// Reads a body whole. 413 if it is longer than the server reads, 429 if its user or all users have too much under way.
-    pub(crate) async fn collect<B>(&self, user: &User, body: B) -> Result<CountedBody, Failure>
+    /// Reads a body whole. 413 if it is longer than the server reads, 429 if its user or all users have too much under way. The bytes
+    /// of components of this process are not counted (`charged` is `None`): the control loop is never refused.
+    pub(crate) async fn collect<B>(&self, charged: Option<&User>, body: B) -> Result<CountedBody, Failure>
     where
         B: http_body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -79,7 +80,7 @@ impl LargeRequests {
             return Err(too_large());
         }
         let mut permit = match announced {
-            Some(length) if length > LARGE => Some(self.acquire(user, length)?),
+            Some(length) if length > LARGE => self.acquire(charged, length)?,
             _ => None,
         };
         let mut body = pin!(body);
@@ -94,11 +95,11 @@ impl LargeRequests {
                 return Err(too_large());
             }
             let held = permit.as_ref().map_or(LARGE as u64, Permit::amount);
-            if size as u64 > held {
+            if size as u64 > held && charged.is_some() {
                 let wanted = size.next_multiple_of(STEP);
                 match &mut permit {
                     Some(permit) => permit.resize(wanted as u64).map_err(|_| too_many())?,
-                    None => permit = Some(self.acquire(user, wanted)?),
+                    None => permit = self.acquire(charged, wanted)?,
                 }
             }
             parts.push(data);
@@ -115,8 +116,9 @@ impl LargeRequests {
         Ok(CountedBody { bytes, _permit: permit })
     }
 
-    fn acquire(&self, user: &User, size: usize) -> Result<Permit, Failure> {
-        self.bytes.acquire(&Sender::User(user.name.as_str().into()), size as u64).map_err(|_| too_many())
+    fn acquire(&self, charged: Option<&User>, size: usize) -> Result<Option<Permit>, Failure> {
+        let Some(user) = charged else { return Ok(None) };
+        self.bytes.acquire(&Sender::User(user.name.as_str().into()), size as u64).map(Some).map_err(|_| too_many())
     }
 
     /// Waits for a place if `size` is large. A user's own places come first, so that at most that many of theirs stand in the
@@ -192,14 +194,15 @@ mod tests {
         let (ann, bob) = (user("ann"), user("bob"));
         let mut held = Vec::new();
         for _ in 0..5 {
-            held.push(large.collect(&ann, body(MAX_BODY)).await.expect("there is room"));
+            held.push(large.collect(Some(&ann), body(MAX_BODY)).await.expect("there is room"));
         }
-        assert_eq!(large.collect(&ann, body(MAX_BODY)).await.unwrap_err().code, 429);
-        assert_eq!(large.collect(&ann, body(LARGE)).await.expect("a small one").bytes.len(), LARGE);
-        held.push(large.collect(&bob, body(MAX_BODY)).await.expect("it is another user"));
+        assert_eq!(large.collect(Some(&ann), body(MAX_BODY)).await.unwrap_err().code, 429);
+        assert_eq!(large.collect(Some(&ann), body(LARGE)).await.expect("a small one").bytes.len(), LARGE);
+        held.push(large.collect(Some(&bob), body(MAX_BODY)).await.expect("it is another user"));
+        held.push(large.collect(None, body(MAX_BODY)).await.expect("it is a component of this process"));
         held.clear();
-        assert!(large.collect(&ann, body(MAX_BODY)).await.is_ok());
-        assert_eq!(large.collect(&ann, body(MAX_BODY + 1)).await.unwrap_err().code, 413);
+        assert!(large.collect(Some(&ann), body(MAX_BODY)).await.is_ok());
+        assert_eq!(large.collect(Some(&ann), body(MAX_BODY + 1)).await.unwrap_err().code, 413);
         assert_eq!(large.bytes.in_use(), 0);
     }
 

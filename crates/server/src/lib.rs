@@ -381,7 +381,7 @@ impl Call<'_> {
             Operation::Proxy if *target.kind == kinds::NODE => {
                 return connect::node(self.server, target, self.parts).await;
             }
-            Operation::Proxy => return proxy::proxy(self.server, user, target, self.parts, body).await,
+            Operation::Proxy => return proxy::proxy(self.server, self.charged(user), target, self.parts, body).await,
             Operation::Log => return connect::log(self.server, target, self.query).await,
             Operation::Stream => return connect::stream(self.server, user, target, self.parts, self.query).await,
             _ => {}
@@ -391,7 +391,7 @@ impl Call<'_> {
         let reply = match operation {
             Operation::Get => read::get(&*self.server.store, target, self.query.text("resourceVersion")).await?,
             _ => {
-                let CountedBody { bytes, .. } = &self.server.large().collect(user, body).await?;
+                let CountedBody { bytes, .. } = &self.server.large().collect(self.charged(user), body).await?;
                 let place = self.server.large().enter(&user.name, bytes.len()).await;
                 self.placed = place.is_some();
                 let manager = options::manager_name(self.query.text("fieldManager"), self.user_agent());
@@ -507,6 +507,11 @@ impl Call<'_> {
             started: self.started,
             placed: self.placed,
         }
+    }
+
+    /// Returns the user that bytes of a body are charged to. Components of this process are not charged.
+    fn charged<'u>(&self, user: &'u auth::User) -> Option<&'u auth::User> {
+        self.parts.extensions.get::<local::Trusted>().is_none().then_some(user)
     }
 
     fn include(&self) -> Result<table::Include, Failure> {

@@ -31,7 +31,7 @@ const ANSWER: Duration = Duration::from_secs(30);
 /// Passes a request on.
 pub(crate) async fn proxy<B>(
     server: &Inner,
-    user: &User,
+    charged: Option<&User>,
     target: &Target,
     parts: &Parts,
     body: B,
@@ -48,7 +48,7 @@ where
     if target.rest.is_empty() && matches!(parts.method, Method::GET | Method::HEAD) {
         return Ok(with_slash(parts));
     }
-    let body = server.large().collect(user, body).await?;
+    let body = server.large().collect(charged, body).await?;
     forward(&wanted, address, parts, body.bytes.clone()).await
 }
 
