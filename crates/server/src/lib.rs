@@ -466,13 +466,14 @@ impl Call<'_> {
         self.parts.extensions.get::<local::Trusted>().is_some()
     }
 
-    /// Reads the body whole, up to a limit. Its bytes are charged to the user as long as the result lives.
+    /// Reads the body whole, up to a limit. Its bytes are charged to the user as long as the result lives; those of this
+    /// process's own components are not, since the control loop must go on whatever clients do.
     async fn collect<B>(&self, body: B, most: usize) -> Result<CountedBody, Failure>
     where
         B: http_body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let user = self.sender.as_ref().map(|sender| &sender.real);
+        let user = self.sender.as_ref().filter(|_| !self.is_local()).map(|sender| &sender.real);
         self.server.shares().body(body, most, user).await
     }
 

@@ -113,7 +113,7 @@ impl Shares {
         acquire(&self.streams, user, "logs, commands and port-forwards")
     }
 
-    /// Reads a body whole, up to a limit. A body that comes too slowly is given up.
+    /// Reads a body whole, up to a limit. A body that comes too slowly is given up. Without a user its bytes are not charged.
     pub(crate) async fn body<B>(&self, body: B, most: usize, user: Option<&User>) -> Result<CountedBody, Failure>
     where
         B: http_body::Body<Data = Bytes> + Send,
@@ -164,14 +164,15 @@ impl Shares {
     }
 
     fn charge(&self, permit: &mut Option<Permit>, user: Option<&User>, length: usize) -> Result<(), Failure> {
-        let wanted = (length as u64).div_ceil(CHARGE_STEP) * CHARGE_STEP;
-        let charged = match (permit, user) {
-            (Some(permit), _) if permit.amount() >= wanted => Ok(()),
-            (Some(permit), _) => permit.resize(wanted),
-            (permit, Some(user)) => {
-                self.bodies.acquire(&Sender::User(user.name.as_str().into()), wanted).map(|got| *permit = Some(got))
+        let Some(user) = user else { return Ok(()) };
+        let wanted = (length as u64).next_multiple_of(CHARGE_STEP);
+        let charged = match permit {
+            Some(permit) if permit.amount() >= wanted => Ok(()),
+            Some(permit) => permit.resize(wanted),
+            None => {
+                let sender = Sender::User(user.name.as_str().into());
+                self.bodies.acquire(&sender, wanted).map(|acquired| *permit = Some(acquired))
             }
-            (permit, None) => self.bodies.acquire_unattributed(wanted).map(|got| *permit = Some(got)),
         };
         charged.map_err(|_| in_flight::too_many(1))
     }
@@ -208,4 +209,39 @@ fn too_large(most: usize) -> Failure {
 fn too_slow() -> Failure {
     let seconds = SLOW_TIME.as_secs();
     Failure::new(408, "Timeout", format!("the body came too slowly: less than {SLOW_BYTES} bytes in {seconds} s"))
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::Full;
+
+    use super::*;
+    use crate::body::MAX_BODY;
+
+    fn user(name: &str) -> User {
+        User { name: name.to_owned(), ..User::default() }
+    }
+
+    fn body(size: usize) -> Full<Bytes> {
+        Full::new(vec![b' '; size].into())
+    }
+
+    #[tokio::test]
+    async fn bodies_are_charged_to_their_user_until_they_are_dropped() {
+        let shares = Shares::new(Bounds::default(), WatchBounds::default(), &Account::default());
+        let (ann, bob) = (user("ann"), user("bob"));
+        let mut held = Vec::new();
+        for _ in 0..5 {
+            held.push(shares.body(body(MAX_BODY), MAX_BODY, Some(&ann)).await.expect("there is room"));
+        }
+        assert_eq!(shares.body(body(MAX_BODY), MAX_BODY, Some(&ann)).await.unwrap_err().code, 429);
+        let small = shares.body(body(UNCHARGED_BYTES), MAX_BODY, Some(&ann)).await.expect("a small one");
+        assert_eq!(small.bytes.len(), UNCHARGED_BYTES);
+        held.push(shares.body(body(MAX_BODY), MAX_BODY, Some(&bob)).await.expect("another user"));
+        held.push(shares.body(body(MAX_BODY), MAX_BODY, None).await.expect("a component of this process"));
+        held.clear();
+        assert_eq!(shares.bodies.in_use(), 0);
+        assert!(shares.body(body(MAX_BODY), MAX_BODY, Some(&ann)).await.is_ok());
+        assert_eq!(shares.body(body(MAX_BODY + 1), MAX_BODY, Some(&ann)).await.unwrap_err().code, 413);
+    }
 }
