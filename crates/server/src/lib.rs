@@ -13,9 +13,9 @@ use fairlead_api::kinds::{self, Verb};
 use fairlead_api::{Failure, Kind, Settings};
 use fairlead_store::Backend;
 use futures_util::future::BoxFuture;
-use http::header::{HeaderName, HeaderValue, USER_AGENT};
+use http::header::{ALLOW, HeaderName, HeaderValue, USER_AGENT};
 use http::request::Parts;
-use http::{Method, Request, Response};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use jiff::Timestamp;
 use thiserror::Error;
@@ -243,6 +243,9 @@ impl Server {
         });
         add_warnings(&mut response, &call.warnings);
         let code = response.status();
+        if let (StatusCode::METHOD_NOT_ALLOWED, Route::Resource(target)) = (code, &route) {
+            add_allowed_methods(&mut response, target);
+        }
         self.inner.metrics.request(labels, code, started.elapsed());
         if let Some(audit) = &self.inner.audit {
             call.audit(audit, &route, code.as_u16(), failed, received);
@@ -740,6 +743,15 @@ fn add_warnings(response: &mut Response<Body>, warnings: &[String]) {
         if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{escaped}\"")) {
             response.headers_mut().append(HeaderName::from_static("warning"), value);
         }
+    }
+}
+
+/// Names the methods that a resource offers. RFC 9110, 15.5.6 requires the field in answers with status 405.
+fn add_allowed_methods(response: &mut Response<Body>, target: &Target) {
+    let methods = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
+    let offered = methods.iter().filter(|method| Operation::of(method, target).is_ok()).map(Method::as_str);
+    if let Ok(value) = HeaderValue::from_str(&offered.collect::<Vec<_>>().join(", ")) {
+        response.headers_mut().insert(ALLOW, value);
     }
 }
 

@@ -268,7 +268,7 @@ async fn live(join: &Join, member: &Member, stop: CancellationToken) -> anyhow::
     };
     let balancer = async {
         if let Some(settings) = balancer {
-            let settings = fairlead_balancer::run::Settings { account: super::account(), ..settings };
+            let settings = fairlead_balancer::run::Settings { account: account.clone(), ..settings };
             fairlead_balancer::run::run(cluster.clone(), settings, stop.clone()).await;
         }
     };

@@ -44,7 +44,7 @@ impl Keeper<'_> {
         }
         self.shared.publish(self.segments.all());
         if self.lists.all_known() && self.trouble == Trouble::None {
-            self.shared.starting.send_if_modified(|starting| std::mem::take(starting));
+            self.shared.starting.send_if_modified(std::mem::take);
         }
     }
 

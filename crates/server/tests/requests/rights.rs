@@ -121,6 +121,7 @@ async fn no_request_deletes_the_objects_of_all_namespaces() {
             }
             let answer = server.send(admin(), "DELETE", &format!("{path}/{name}"), "").await;
             assert_eq!((answer.code, &answer.body["reason"]), (405, &json!("MethodNotAllowed")), "{path}/{name}");
+            assert_eq!(answer.allow, "GET", "{path}/{name}");
             asked += 1;
         }
     }

@@ -24,9 +24,10 @@ pub(crate) struct TestServer {
     _stop: DropGuard,
 }
 
-/// An answer: code, body, and the size of the body.
+/// An answer: code, the methods it allows, body, and the size of the body.
 pub(crate) struct Answer {
     pub(crate) code: u16,
+    pub(crate) allow: String,
     pub(crate) body: Value,
     pub(crate) size: usize,
 }
@@ -68,8 +69,9 @@ impl TestServer {
         let request = request.body(Full::new(body.into())).expect("a request");
         let answer = self.server.local(user).call(request).await.expect("an answer");
         let code = answer.status().as_u16();
+        let allow = answer.headers().get("allow").map_or("", |value| value.to_str().expect("text")).to_owned();
         let bytes = answer.into_body().collect().await.expect("a body").to_bytes();
-        Answer { code, body: serde_json::from_slice(&bytes).unwrap_or_default(), size: bytes.len() }
+        Answer { code, allow, body: serde_json::from_slice(&bytes).unwrap_or_default(), size: bytes.len() }
     }
 
     /// Sends a request of an administrator that must succeed.
