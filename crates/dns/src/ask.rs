@@ -39,19 +39,15 @@ impl Transport {
         }
     }
 
-    /// The longest reply to a query.
+    /// Returns the maximum length of a reply to a query. By UDP it is the one that the client states with EDNS, as in CoreDNS
+    /// (`request.Size`).
     pub(crate) fn limit(self, query: &Query<'_>) -> usize {
         match self {
-            Transport::Udp => query.limit().min(LONGEST_DATAGRAM),
+            Transport::Udp => query.limit(),
             Transport::Tcp => message::MAX_MESSAGE,
         }
     }
 }
-
-/// Maximum length of an answer by datagram, whatever the client says it takes: it passes any
-/// network without fragments, whose second one could be forged, and a forged sender's address gets
-/// little (DNS flag day 2020). Longer answers are truncated, and clients ask by TCP.
-const LONGEST_DATAGRAM: usize = 1232;
 
 /// More aliases than this lead nowhere.
 pub(crate) const DEPTH: u8 = 10;

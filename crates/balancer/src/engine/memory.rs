@@ -2,9 +2,9 @@
 //! way, heads, and bytes that wait to be written.
 //!
 //! ```text
-//! in use:  0 ----------------------- 2/3 ------------------- all
-//!          everything is admitted    | only what is small    | nothing
-//!                                    | the stalled are ended |
+//! in use:  0 ----------------------- 2/3 ------------------- 7/8 ------------------------ all
+//!          everything is admitted    | only what is small    | what is small, of clients  | nothing
+//!                                    | the stalled are ended | that hold little           |
 //! ```
 //! What is in use is always counted; a task asks for admission before it reads more. A client that has
 //! to wait for memory ends an exchange whose client has taken or sent nothing for a second,
@@ -27,6 +27,9 @@ use super::sources::Source;
 
 /// Bytes that an exchange may hold even when most of the memory is in use.
 const SMALL: u64 = 40 << 10;
+/// Part of all memory that a client may hold and still use the last eighth of it: clients that hold
+/// more cannot keep those out that hold next to nothing.
+const LITTLE: u64 = 64;
 /// Step in which a thread draws from the memory of the process.
 const STEP: u64 = 256 << 10;
 /// Time without progress after which an exchange may be ended to make room.
@@ -264,7 +267,12 @@ impl MemoryHold {
         let more = more as u64;
         let small = held.get() + more <= SMALL;
         let most = memory.most();
-        let limit = if small { most } else { most / 3 * 2 };
+        let little = source.held.get() + more <= most / LITTLE;
+        let limit = match (small, little) {
+            (true, true) => most,
+            (true, false) => most / 8 * 7,
+            (false, _) => most / 3 * 2,
+        };
         // Once half of the memory is in use, one client address may have half of it.
         let much = source.held.get() + more > most / 2 / thread.options.threads as u64;
         let greedy = source.is_limited() && much && !memory.fits(more, most / 2);

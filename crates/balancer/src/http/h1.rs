@@ -42,6 +42,11 @@ const HEAD: Duration = Duration::from_secs(10);
 const PARTING: Duration = Duration::from_secs(2);
 const PARTING_BYTES: usize = 1 << 20;
 
+/// Maximum time that a request waits for memory before it is refused, and the time between two attempts. Requests of clients
+/// that do not read are ended within a second (`engine::memory`).
+const ADMISSION: Duration = Duration::from_secs(2);
+const ADMISSION_RETRY: Duration = Duration::from_millis(20);
+
 /// A client's connection.
 pub(super) struct Session<S> {
     stream: S,
@@ -138,6 +143,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
         }
     }
 
+    /// Waits until there is memory for a request. Returns false if there is none within [`ADMISSION`].
+    async fn admitted_in_time(&self, needed: usize) -> bool {
+        let until = Instant::now() + ADMISSION;
+        while Instant::now() < until {
+            tokio::time::sleep(ADMISSION_RETRY).await;
+            if self.watch.held.admits(needed) {
+                return true;
+            }
+        }
+        false
+    }
+
     async fn turn(&mut self) -> Next {
         if self.inlet.is_empty() && !self.wait().await {
             return Next::Close;
@@ -150,7 +167,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
             Ok(Some(request)) => {
                 let record = note.map(|note| Record::new(&self.connection, note));
                 self.connection.context.works();
-                if !self.watch.held.admits(head.capacity()) {
+                let needed = head.capacity();
+                if !self.watch.held.admits(needed) && !Box::pin(self.admitted_in_time(needed)).await {
                     let goes_on = Box::pin(self.refuse(Refusal::FULL, Some(&request), record, &serving)).await;
                     return if goes_on { Next::Request } else { Next::Part };
                 }

@@ -237,11 +237,11 @@ fn a_name_error_that_repeats_no_question_is_not_taken() {
 }
 
 #[test]
-fn an_answer_by_datagram_is_no_longer_than_a_packet() {
-    in_network("an_answer_by_datagram_is_no_longer_than_a_packet", || {
+fn an_answer_by_datagram_is_no_longer_than_its_client_takes() {
+    in_network("an_answer_by_datagram_is_no_longer_than_its_client_takes", || {
         let lines: String = (0..200).map(|last| format!("  192.0.2.{last} many.example\n")).collect();
         let _server = Server::ready(&format!(".:1053 {{\n hosts {{\n{lines} }}\n}}"), None);
-        for size in [4096, u16::MAX] {
+        for size in [512, 1232, 2048] {
             let socket = udp_from(OTHER);
             let edns = Edns { size, ..Edns::default() };
             let name = "many.example".parse().expect("a name");
@@ -249,7 +249,7 @@ fn an_answer_by_datagram_is_no_longer_than_a_packet() {
             let mut buffer = [0; 65_536];
             let length = socket.recv(&mut buffer).expect("an answer");
             let answer = Message::parse(&buffer[..length]).expect("a message");
-            assert!(length <= 1232 && answer.is_truncated(), "{length} bytes for {size}");
+            assert!(length <= usize::from(size) && answer.is_truncated(), "{length} bytes for {size}");
         }
         let whole = ask_on(&mut connect_from(OTHER), "many.example").expect("an answer");
         assert_eq!(whole.answer.len(), 200);

@@ -1,7 +1,7 @@
 //! The connections of the API's listeners: how many there may be, which of them give way to
 //! newcomers, and which are cut.
 //!
-//! Every accepted connection has a [`Link`] in one table that all listeners of the process share. A
+//! Every accepted connection has a `Link` in one table that all listeners of the process share. A
 //! task visits the table several times a minute and cuts connections that do not finish their
 //! handshake, have no request for a while, or do not take their answers. A newcomer that finds no
 //! room displaces the connection that has been idle longest and on which no request was
