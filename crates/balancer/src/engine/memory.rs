@@ -68,6 +68,8 @@ pub(crate) struct Exchange {
     own: Cell<u64>,
     /// Since when the client is the one that is waited for.
     stalled: Cell<Option<Instant>>,
+    /// Since when the exchange waits for memory.
+    starved: Cell<Option<Instant>>,
     ended: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
@@ -162,19 +164,28 @@ impl ThreadMemory {
     /// Ends the exchange that has stalled longest of some, if it has stalled long enough. `source`:
     /// of this client only.
     pub(crate) fn end_stalled(&self, source: Option<&Rc<Source>>) {
-        self.end_stalled_for(STALLED, 0, source);
+        self.end_stalled_for(STALLED, 0, source, None);
     }
 
-    /// Ends the exchange that has stalled longest of some that hold so much and have stalled so
-    /// long. Returns false if there is none.
-    fn end_stalled_for(&self, least: Duration, holding: u64, source: Option<&Rc<Source>>) -> bool {
+    /// Ends the exchange that has waited longest, for its client or for memory, of some that hold so
+    /// much and have waited so long. Returns false if there is none.
+    fn end_stalled_for(
+        &self,
+        least: Duration,
+        holding: u64,
+        source: Option<&Rc<Source>>,
+        except: Option<&Rc<Exchange>>,
+    ) -> bool {
         let now = Instant::now();
         let victim = {
             let exchanges = self.exchanges.borrow();
             let stalled = exchanges.sample(SAMPLE).filter_map(|one| {
                 let mine = source.is_none_or(|source| Rc::ptr_eq(source, &one.source));
-                let since = one.stalled.get().filter(|since| mine && now.duration_since(*since) >= least)?;
-                (one.held.get() >= holding && !one.ended.get()).then_some((since, one))
+                let other = except.is_none_or(|except| !Rc::ptr_eq(except, one));
+                let since = one.stalled.get().into_iter().chain(one.starved.get()).min()?;
+                let waited = now.duration_since(since) >= least;
+                let victim = mine && other && waited && one.held.get() >= holding && !one.ended.get();
+                victim.then_some((since, one))
             });
             stalled.min_by_key(|(since, _)| *since).map(|(_, one)| one.clone())
         };
@@ -232,6 +243,7 @@ impl MemoryHold {
             held: Cell::new(0),
             own: Cell::new(0),
             stalled: Cell::new(None),
+            starved: Cell::new(None),
             ended: Cell::new(false),
             waker: RefCell::default(),
         });
@@ -277,17 +289,25 @@ impl MemoryHold {
         let much = source.held.get() + more > most / 2 / thread.options.threads as u64;
         let greedy = source.is_limited() && much && !memory.fits(more, most / 2);
         let fits = memory.fits(more, limit) && !greedy;
-        match (fits, small) {
+        let admitted = match (fits, small) {
             (true, _) => true,
-            // A small exchange takes the place of one that waits for its client and holds as much.
-            // What that held comes back when its task runs, which is before the next event of this
-            // thread is read.
-            (false, true) => memory.end_stalled_for(Duration::ZERO, more, greedy.then_some(source)),
+            // A small exchange takes the place of one that waits and holds as much. What that held comes
+            // back when its task runs, which is before the next event of this thread is read.
+            (false, true) => {
+                let source = greedy.then_some(source);
+                memory.end_stalled_for(Duration::ZERO, more, source, Some(&self.exchange))
+            }
             (false, false) => {
                 memory.end_stalled(None);
                 false
             }
+        };
+        match (admitted, self.exchange.starved.get()) {
+            (true, Some(_)) => self.exchange.starved.set(None),
+            (false, None) => self.exchange.starved.set(Some(Instant::now())),
+            _ => {}
         }
+        admitted
     }
 
     /// Records whether the client is the one that is waited for: to take bytes, or to send those it

@@ -99,7 +99,7 @@ fn polite(source: [u8; 4], to: SocketAddr, count: usize) {
     for index in 0..count {
         let mut client = kept.take().unwrap_or_else(|| Client::of(connect_from(source, to).unwrap()));
         let (head, _) = client.get("/").unwrap_or_else(|| panic!("request {index} was not answered"));
-        assert_eq!(status(&head), 200, "request {index}: {head}");
+        assert_eq!(status(&head), 200, "request {index} from {source:?}: {head}");
         kept = (index % 4 != 3).then_some(client);
     }
     block_on(async {
