@@ -22,25 +22,26 @@ pub struct Decoded {
     pub unknown: Vec<String>,
 }
 
-/// Maximum number of elements of one list in an object from a client. Rules that compare elements stay within a second.
-/// Kubernetes has no such bound; its store takes objects of 1.5 MiB, which is about as many endpoints in one list.
+/// Maximum number of elements of one list in an object from a client. Rules that compare elements
+/// stay within a second. Kubernetes has no such bound; its store takes objects of 1.5 MiB, which is
+/// about as many endpoints in one list.
 pub const MAX_LIST: usize = 25_000;
-/// Maximum number of list elements and map entries in an object from a client. Defaults make an empty element of two bytes a few
-/// hundred bytes of memory.
+/// Maximum number of list elements and map entries in an object from a client. Defaults make an
+/// empty element of two bytes a few hundred bytes of memory.
 pub const MAX_ELEMENTS: usize = 100_000;
 /// Maximum number of unknown fields that are named, as sigs.k8s.io/json has it (maxStrictErrors).
 const MAX_UNKNOWN: usize = 100;
 /// Maximum length in bytes of a name in a message.
 const MAX_NAME: usize = 1 << 10;
 
-/// Decodes an object of type `of` that is ours or was stored before. `apiVersion` and `kind` are kept if they are there. Fields
-/// behind a gate are unknown.
+/// Decodes an object of type `of` that is ours or was stored before. `apiVersion` and `kind` are
+/// kept if they are there. Fields behind a gate are unknown.
 pub fn decode(of: &'static Struct, value: Value) -> Result<Decoded, Mismatch> {
     run(of, value, &|_| false, usize::MAX, usize::MAX)
 }
 
-/// Decodes an object from a client, with the fields that open gates bring. Its lists are bounded by [`MAX_LIST`] and
-/// [`MAX_ELEMENTS`].
+/// Decodes an object from a client, with the fields that open gates bring. Its lists are bounded by
+/// [`MAX_LIST`] and [`MAX_ELEMENTS`].
 pub fn decode_gated(of: &'static Struct, value: Value, open: &dyn Fn(Gate) -> bool) -> Result<Decoded, Mismatch> {
     run(of, value, open, MAX_LIST, MAX_ELEMENTS)
 }

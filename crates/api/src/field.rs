@@ -24,7 +24,8 @@ impl Path {
     pub fn index(&self, index: usize) -> Path {
         Path(format!("{}[{index}]", self.0))
     }
-    /// An entry of this map. Keys come from outside: a long one is shortened, for every path below repeats it.
+    /// An entry of this map. Keys come from outside: a long one is shortened, for every path below
+    /// repeats it.
     pub fn key(&self, key: &str) -> Path {
         Path([&self.0, "[", &golang::shorten(key, MAX_FIELD), "]"].concat())
     }
@@ -74,7 +75,8 @@ pub struct FieldError {
     pub detail: String,
 }
 
-/// Maximum number of mistakes that are kept of one object. Each costs a few hundred bytes, and an object has room for a million.
+/// Maximum number of mistakes that are kept of one object. Each costs a few hundred bytes, and an
+/// object has room for a million.
 pub const MAX_MISTAKES: usize = 100;
 /// Maximum length in bytes of the path of a field in a mistake.
 const MAX_FIELD: usize = 1 << 10;
@@ -83,8 +85,9 @@ pub const MAX_SHOWN: usize = 4 << 10;
 /// Maximum length in bytes of the detail of a mistake.
 const MAX_DETAIL: usize = 4 << 10;
 
-/// The mistakes of one object, in the order the rules found them. The first [`MAX_MISTAKES`] are kept, of the others it is known
-/// that there are some. Rules that go through long lists stop at [`FieldErrors::is_full`].
+/// The mistakes of one object, in the order the rules found them. The first [`MAX_MISTAKES`] are
+/// kept, of the others it is known that there are some. Rules that go through long lists stop at
+/// [`FieldErrors::is_full`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldErrors {
     kept: Vec<FieldError>,

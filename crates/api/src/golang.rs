@@ -14,7 +14,8 @@ pub fn shorten(text: &str, max: usize) -> Cow<'_, str> {
     Cow::Owned([&text[..text.floor_char_boundary(max)], "..."].concat())
 }
 
-/// Returns [`quote`] of the first `max` bytes; three dots behind the quote say that the text is longer.
+/// Returns [`quote`] of the first `max` bytes; three dots behind the quote say that the text is
+/// longer.
 pub fn quote_short(text: &str, max: usize) -> String {
     if text.len() <= max {
         return quote(text);
@@ -24,8 +25,8 @@ pub fn quote_short(text: &str, max: usize) -> String {
     quoted
 }
 
-/// Returns the first `max` bytes of the text of a value, with three dots behind them if there are more. The rest is not
-/// formatted.
+/// Returns the first `max` bytes of the text of a value, with three dots behind them if there are
+/// more. The rest is not formatted.
 pub fn display_short(value: &impl fmt::Display, max: usize) -> String {
     let mut out = Limited { text: String::new(), left: max };
     if write!(out, "{value}").is_err() {
@@ -34,8 +35,8 @@ pub fn display_short(value: &impl fmt::Display, max: usize) -> String {
     out.text
 }
 
-/// Returns the first `max` bytes of a value as compact JSON, with three dots behind them if there are more. The rest is not
-/// formatted.
+/// Returns the first `max` bytes of a value as compact JSON, with three dots behind them if there
+/// are more. The rest is not formatted.
 pub fn json_short(value: &Value, max: usize) -> String {
     let mut out = LimitedBytes { bytes: Vec::new(), left: max };
     let whole = serde_json::to_writer(&mut out, value).is_ok();

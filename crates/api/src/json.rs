@@ -9,8 +9,8 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess,
 
 use crate::golang;
 
-/// Maximum number of values in a body. Each takes about 40 bytes, however short it is written: `[0,0,0...]` of the largest body
-/// would take 60 MB.
+/// Maximum number of values in a body. Each takes about 40 bytes, however short it is written:
+/// `[0,0,0...]` of the largest body would take 60 MB.
 const MAX_VALUES: usize = 400_000;
 /// Maximum number of repeated keys that are named, as sigs.k8s.io/json has it (maxStrictErrors).
 const MAX_DUPLICATES: usize = 100;
@@ -28,7 +28,7 @@ pub struct Parsed {
 
 /// Parses a body. The error is the text Go's decoder gives for the same bytes.
 pub fn parse(body: &[u8]) -> Result<Parsed, String> {
-    let seen = Seen { repeated: Cell::new(false), values: Cell::new(0) };
+    let seen = BodyFacts { repeated: Cell::new(false), values: Cell::new(0) };
     let mut reader = serde_json::Deserializer::from_slice(body);
     let value = Tree(&seen).deserialize(&mut reader).and_then(|v| reader.end().map(|()| v));
     match value {
@@ -39,8 +39,8 @@ pub fn parse(body: &[u8]) -> Result<Parsed, String> {
     }
 }
 
-/// What a [`Tree`] noted about a body.
-struct Seen {
+/// Observations of a [`Tree`] about a body.
+struct BodyFacts {
     /// True if any key came twice.
     repeated: Cell<bool>,
     /// The number of values so far.
@@ -48,7 +48,7 @@ struct Seen {
 }
 
 /// Builds a [`Value`].
-struct Tree<'a>(&'a Seen);
+struct Tree<'a>(&'a BodyFacts);
 
 impl<'de> DeserializeSeed<'de> for Tree<'_> {
     type Value = Value;
@@ -129,8 +129,8 @@ enum Step {
 }
 
 impl Walk {
-    /// Records the present key as repeated. A path is only formatted here: a long key with many fields inside is sent once but
-    /// would be formatted for each of them.
+    /// Records the present key as repeated. A path is only formatted here: a long key with many
+    /// fields inside is sent once but would be formatted for each of them.
     fn record(&mut self) {
         if self.found.len() >= MAX_DUPLICATES {
             return;

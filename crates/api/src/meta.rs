@@ -222,8 +222,9 @@ fn managed_fields(entries: &[Value]) -> FieldErrors {
     errors
 }
 
-/// Mistakes in the name of a field manager, in `managedFields` or in the query of a request: its length, or else its first
-/// character that cannot be printed. (kube-apiserver lists every such character, each with the whole name.)
+/// Mistakes in the name of a field manager, in `managedFields` or in the query of a request: its
+/// length, or else its first character that cannot be printed. (kube-apiserver lists every such
+/// character, each with the whole name.)
 pub fn validate_manager(manager: &str, path: &Path) -> FieldErrors {
     let mut errors = FieldErrors::new();
     if manager.len() > MAX_MANAGER {

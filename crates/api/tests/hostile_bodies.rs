@@ -1,5 +1,5 @@
-//! Bodies full of mistakes: every list and map of every kind, filled by a client that means harm, is answered with few and short
-//! words and with work in proportion to its length.
+//! Bodies full of mistakes: every list and map of every kind, filled by a client that means harm,
+//! is answered with few and short words and with work in proportion to its length.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,8 @@ const BODY: usize = 3 << 20;
 /// The steps from an object to one of its lists or maps.
 type Steps = Vec<(u32, &'static str, Shape)>;
 
-/// Returns the number of elements of a hostile list. All cases with the larger number take minutes, with quadratic work hours.
+/// Returns the number of elements of a hostile list. All cases with the larger number take minutes,
+/// with quadratic work hours.
 fn elements() -> usize {
     if fairlead_testkit::full() { 10_000 } else { 1_000 }
 }
@@ -35,7 +36,8 @@ fn all_kinds() -> impl Iterator<Item = &'static Kind> {
     kinds::KINDS.iter().chain(kinds::OPTIONAL).copied()
 }
 
-/// Returns the steps to every list and map of a kind. Metadata is the same for all kinds, and looked at for one.
+/// Returns the steps to every list and map of a kind. Metadata is the same for all kinds, and
+/// looked at for one.
 fn lists_and_maps(kind: &Kind) -> Vec<Steps> {
     let mut all = Vec::new();
     collections(kind.schema, &Steps::new(), &mut all);
@@ -62,7 +64,7 @@ fn collections(of: &'static Struct, above: &Steps, out: &mut Vec<Steps>) {
     }
 }
 
-/// How the elements of a hostile list look.
+/// Form of the elements of a hostile list.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Filling {
     /// Nothing in them.
@@ -169,8 +171,8 @@ fn size(failure: &Failure) -> usize {
     failure.status().to_string().len()
 }
 
-/// Plays what the server does with an object that is created, and with one that takes the place of itself. Returns the size of the
-/// largest answer.
+/// Plays what the server does with an object that is created, and with one that takes the place of
+/// itself. Returns the size of the largest answer.
 fn judge(kind: &'static Kind, body: Value) -> usize {
     let settings = settings();
     let mut object = match decode::decode_gated(kind.schema, body, &|_| true) {
@@ -241,7 +243,8 @@ fn every_list_and_map_full_of_mistakes_gets_a_short_answer_as_a_patch() {
     }
 }
 
-/// Returns a protobuf message whose list at the end of `steps` fills a body with empty elements of two bytes.
+/// Returns a protobuf message whose list at the end of `steps` fills a body with empty elements of
+/// two bytes.
 fn empty_elements(steps: &Steps) -> Vec<u8> {
     let mut raw: Vec<u8> = Vec::new();
     for (at, (number, _, _)) in steps.iter().enumerate().rev() {

@@ -41,11 +41,11 @@ pub struct Config {
     pub interfaces: Vec<String>,
     /// How Nodes that announce addresses tell each other that they live.
     pub heartbeats: Times,
-    /// What the threads that carry bytes may use.
+    /// Resource limits of the threads that carry bytes.
     pub limits: Limits,
 }
 
-/// What the threads that carry bytes may use of the machine. Connections are also bounded by the
+/// Resource limits of the threads that carry bytes. Connections are also bounded by the
 /// process's descriptors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {

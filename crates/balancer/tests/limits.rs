@@ -1,4 +1,5 @@
-//! What clients and backends can use up, one attack at a time: memory is measured of the whole process.
+//! What clients and backends can use up, one attack at a time: memory is measured of the whole
+//! process.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 #[path = "http/client2.rs"]

@@ -39,8 +39,8 @@ impl Transport {
         }
     }
 
-    /// Returns the maximum length of a reply to a query. By UDP it is the one that the client states with EDNS, as in CoreDNS
-    /// (`request.Size`).
+    /// Returns the maximum length of a reply to a query. By UDP it is the one that the client
+    /// states with EDNS, as in CoreDNS (`request.Size`).
     pub(crate) fn limit(self, query: &Query<'_>) -> usize {
         match self {
             Transport::Udp => query.limit(),

@@ -70,7 +70,7 @@ pub(crate) struct Config {
     pub(crate) tls_files: Option<(PathBuf, PathBuf)>,
     pub(crate) service_ranges: Vec<IpNet>,
     pub(crate) node_ports: RangeInclusive<u16>,
-    /// Who may write `spec.externalIPs`.
+    /// Users that may write `spec.externalIPs`.
     pub(crate) external_ips: ExternalIps,
     /// Where `spec.externalIPs` may come from; empty: anywhere.
     pub(crate) external_ip_ranges: Vec<IpNet>,

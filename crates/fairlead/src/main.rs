@@ -159,7 +159,8 @@ fn threads() -> anyhow::Result<tokio::runtime::Runtime> {
 /// Time between two visits of a thread's free memory.
 const MEMORY_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Gives memory back that other threads have freed, every few seconds, when this thread has nothing else to do.
+/// Gives memory back that other threads have freed, every few seconds, when this thread has nothing
+/// else to do.
 fn return_free_memory() {
     thread_local! {
         static LAST: Cell<Option<Instant>> = const { Cell::new(None) };

@@ -177,8 +177,8 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
     Ok(controllers.context("running controllers")??)
 }
 
-/// Wakes the threads of the run time now and then, so that each gives its free memory back when it parks again, also when
-/// there is nothing to do after a load.
+/// Wakes the threads of the run time now and then, so that each gives its free memory back when it
+/// parks again, also when there is nothing to do after a load.
 async fn wake_threads() {
     const INTERVAL: Duration = Duration::from_secs(10);
     let threads = tokio::runtime::Handle::current().metrics().num_workers();

@@ -44,8 +44,8 @@ pub type Who = Arc<dyn Fn(u64) -> Option<String> + Send + Sync>;
 
 /// How many questions are answered at a time: each reads files into memory.
 const AT_A_TIME: usize = 2;
-/// Maximum time that a question waits for the first lists of a history that has just been started. Without a full disk they
-/// take milliseconds.
+/// Maximum time that a question waits for the first lists of a history that has just been started.
+/// Without a full disk they take milliseconds.
 const START_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Why there is no answer.
@@ -88,8 +88,8 @@ pub(crate) struct Shared {
     files: RwLock<Vec<Segment>>,
     places: tokio::sync::Semaphore,
     told: past::Told,
-    /// True from [`History::keep`] until the files hold every object of the first lists. Questions wait meanwhile, because
-    /// objects that are not listed yet would look absent.
+    /// True from [`History::keep`] until the files hold every object of the first lists. Questions
+    /// wait meanwhile, because objects that are not listed yet would look absent.
     starting: watch::Sender<bool>,
 }
 
@@ -132,7 +132,8 @@ impl History {
 
     /// Returns a subject as it was at a time, or as the newest record shows it.
     pub async fn moment(&self, subject: Subject, at: Option<Timestamp>) -> Result<Moment, Error> {
-        // The present is read after the wait for the first lists: before it, the history has no present.
+        // The present is read after the wait for the first lists: before it, the history has no
+        // present.
         self.look(move |shared| past::moment(shared, &subject, at.unwrap_or_else(|| shared.now()))).await
     }
 

@@ -23,9 +23,10 @@ pub fn use_small_pages() -> Result<(), Error> {
     sys::allow_huge_pages(false).map_err(failed("asking for small pages"))
 }
 
-/// Gives memory back that other threads have freed. mimalloc keeps such memory until the thread that allocated it allocates
-/// again, which a thread that waits does not do: after thousands of connections have ended, most of what they used would
-/// stay. Cheap enough to be called every few seconds.
+/// Gives memory back that other threads have freed. mimalloc keeps such memory until the thread
+/// that allocated it allocates again, which a thread that waits does not do: after thousands of
+/// connections have ended, most of what they used would stay. Cheap enough to be called every few
+/// seconds.
 pub fn return_free_memory() {
     sys::memory::collect();
 }

@@ -1,4 +1,5 @@
-//! Notices of the kernel about links of ours, gathered: whatever removes ten links at once causes one look at them.
+//! Notices of the kernel about links of ours, gathered: whatever removes ten links at once causes
+//! one look at them.
 
 use std::time::Duration;
 
@@ -10,9 +11,10 @@ use tokio::time::{sleep, timeout};
 const GATHERED: Duration = Duration::from_millis(200);
 /// Time between looks at links without any notice, which catches what the kernel does not report.
 const LOOK: Duration = Duration::from_secs(30);
-/// The same where notices cannot be had.
+/// Time between two looks where notices cannot be had.
 const LOOK_WITHOUT_NOTICES: Duration = Duration::from_secs(2);
-/// Notices on their way. With more, the kernel's own buffer fills, which then says that some were lost.
+/// Notices on their way. With more, the kernel's own buffer fills, which then says that some were
+/// lost.
 const QUEUE: usize = 256;
 
 /// Waits for changes of links, addresses and routes in the network namespace it was opened in.
@@ -22,7 +24,8 @@ pub struct LinkChanges {
 }
 
 impl LinkChanges {
-    /// Listens from now on. Without notices, which is logged, changes are looked for every two seconds.
+    /// Listens from now on. Without notices, which is logged, changes are looked for every two
+    /// seconds.
     pub fn open() -> LinkChanges {
         let (sender, notices) = mpsc::channel(QUEUE);
         let started = LinkMonitor::open_with_routes().map_err(|error| error.to_string()).and_then(|monitor| {
@@ -57,7 +60,8 @@ impl LinkChanges {
     }
 }
 
-/// Passes notices on until the receiver is dropped, which is noticed within [`LOOK`], or the kernel has no more of them.
+/// Passes notices on until the receiver is dropped, which is noticed within [`LOOK`], or the kernel
+/// has no more of them.
 fn listen(mut monitor: LinkMonitor, notices: &mpsc::Sender<LinkNotice>) {
     while !notices.is_closed() {
         let mut gathered = Vec::new();

@@ -37,7 +37,8 @@ pub(crate) fn session(
     limited_session(settings, run, words, streams, None)
 }
 
-/// Starts a command that is killed after a time with all processes of its group, and returns its streams.
+/// Starts a command that is killed after a time with all processes of its group, and returns its
+/// streams.
 fn limited_session(
     settings: &Settings,
     run: &Run,
@@ -117,7 +118,8 @@ pub(crate) async fn run(
     };
     let Some(limit) = limit else { return whole.await };
     let began = Instant::now();
-    // The helper kills the command and reaps it. It is killed itself only if a process keeps the streams open that has left the group.
+    // The helper kills the command and reaps it. It is killed itself only if a process keeps the
+    // streams open that has left the group.
     match tokio::time::timeout(limit + KILL, whole).await {
         Ok(ended) if began.elapsed() < limit => ended,
         _ => Err(format!("command timed out after {limit:?}")),

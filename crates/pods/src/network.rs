@@ -124,7 +124,8 @@ fn lead_to(links: &mut Links, index: u32, names: &Names, addresses: &[IpAddr]) -
     Ok(())
 }
 
-/// Makes again what was removed of the network of a Pod that runs: its link, the routes to it, and its addresses and routes.
+/// Makes again what was removed of the network of a Pod that runs: its link, the routes to it, and
+/// its addresses and routes.
 pub(crate) fn mend(names: &Names, addresses: &[IpAddr], mtu: Option<u32>) -> Result<(), Error> {
     let mut links = Links::open()?;
     let namespace = Namespace::named(&names.namespace)?;
@@ -164,8 +165,8 @@ pub(crate) fn concerns_pods(notice: &LinkNotice, ranges: &[IpNet]) -> bool {
     }
 }
 
-/// Makes again what was removed of the networks of Pods on the Node's side. Returns the Pods' links that were not whole, each
-/// with the error that keeps it from being made again.
+/// Makes again what was removed of the networks of Pods on the Node's side. Returns the Pods' links
+/// that were not whole, each with the error that keeps it from being made again.
 pub(crate) fn mend_all<'a>(
     plugged: impl Iterator<Item = &'a Plugged>,
     mtu: Option<u32>,

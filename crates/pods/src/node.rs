@@ -40,7 +40,8 @@ pub(crate) struct Node {
     pub(crate) starts: Semaphore,
     pool: Mutex<Pool>,
     users: Mutex<UserPool>,
-    /// Networks of Pods that run, by uid. The lock is held while links are mended, so that none is made again that is just removed.
+    /// Networks of Pods that run, by uid. The lock is held while links are mended, so that none is
+    /// made again that is just removed.
     pub(crate) plugged: Arc<tokio::sync::Mutex<BTreeMap<String, Plugged>>>,
 }
 

@@ -1,5 +1,6 @@
-//! How Pods reach what is outside the cluster: nobody out there knows the way back to a Pod, so what leaves has the address of
-//! the Node. A table of our own in nftables, made anew whenever the ranges change or another program has changed it.
+//! How Pods reach what is outside the cluster: nobody out there knows the way back to a Pod, so
+//! what leaves has the address of the Node. A table of our own in nftables, made anew whenever the
+//! ranges change or another program has changed it.
 
 use std::time::{Duration, Instant};
 
@@ -34,8 +35,8 @@ pub(crate) struct Ranges {
     pub(crate) cluster: Vec<IpNet>,
 }
 
-/// Keeps the table as the newest ranges want it, and restores it within a second after another program changed it. Until ranges
-/// are known the table is left alone.
+/// Keeps the table as the newest ranges want it, and restores it within a second after another
+/// program changed it. Until ranges are known the table is left alone.
 pub(crate) async fn keep(mut wanted: watch::Receiver<Option<Ranges>>) {
     let mut known = None;
     let mut warnings = Warnings::default();
@@ -91,8 +92,8 @@ impl Warnings {
     }
 }
 
-/// Makes the table as it should be, unless the ruleset has the generation of the last look. Returns the generation that was
-/// looked at, and true if the table was not as it should be.
+/// Makes the table as it should be, unless the ruleset has the generation of the last look. Returns
+/// the generation that was looked at, and true if the table was not as it should be.
 fn restore(ranges: &Ranges, known: Option<u32>) -> Result<(u32, bool), Error> {
     let mut connection = Connection::open()?;
     // Read before the table: a change between the two is seen at the next look.

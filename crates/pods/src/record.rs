@@ -26,7 +26,8 @@ pub(crate) struct Record {
     pub(crate) boot: String,
     /// Its own addresses.
     pub(crate) addresses: Vec<IpAddr>,
-    /// The user of its own. `None` until it has one, and for Pods that a version without such users has started.
+    /// The user of its own. `None` until it has one, and for Pods that a version without such users
+    /// has started.
     #[serde(default)]
     pub(crate) user: Option<u32>,
     /// When this Node took it, RFC 3339.

@@ -88,7 +88,8 @@ fn number(pod: &Value, container: &Value, field: &str) -> Option<i64> {
     container.at("securityContext").int_opt(field).or_else(of_pod)
 }
 
-/// Returns the identity a container runs with: what it says, else what the Pod says, else the user and group of the Pod's own.
+/// Returns the identity a container runs with: what it says, else what the Pod says, else the user
+/// and group of the Pod's own.
 pub(crate) fn who(pod: &Value, container: &Value, own: (u32, u32)) -> Result<Who, Refused> {
     let wrong = |message: String| Refused { reason: "CreateContainerConfigError", message };
     let id = |field: &str, usual: u32| match number(pod, container, field) {

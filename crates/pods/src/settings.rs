@@ -24,7 +24,8 @@ pub struct Settings {
     pub pod_ranges: Vec<IpNet>,
     /// The certificate authority of the API, for Pods that call it, where the cluster has no ConfigMap `kube-root-ca.crt`.
     pub ca: Option<String>,
-    /// Users of Pods. Each Pod has one of its own, and the group of the same number, unless it says `runAsUser` and `runAsGroup`.
+    /// Users of Pods. Each Pod has one of its own, and the group of the same number, unless it says
+    /// `runAsUser` and `runAsGroup`.
     pub users: UserRange,
     /// User and group of Pods that a version without [`Settings::users`] has started.
     pub nobody: (u32, u32),

@@ -1,4 +1,5 @@
-//! The users that Pods run as: one for each Pod of a Node, from a range that no account of the host has.
+//! The users that Pods run as: one for each Pod of a Node, from a range that no account of the host
+//! has.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -9,7 +10,8 @@ use fairlead_api::kinds::pod::privileges;
 #[cfg(test)]
 mod tests;
 
-/// The smallest number that no account has: 65534 is `nobody`, 65535 means "no user" to programs with 16 bits.
+/// The smallest number that no account has: 65534 is `nobody`, 65535 means "no user" to programs
+/// with 16 bits.
 const FIRST: u32 = 65_536;
 /// The greatest number of a user. The one after it means "no change" to `chown`.
 const LAST: u32 = u32::MAX - 1;
@@ -67,10 +69,12 @@ impl UserPool {
         self.used.insert(user);
     }
 
-    /// Returns a user for a Pod: the one its uid leads to, or the next that no other Pod has. `None`: all are in use.
+    /// Returns a user for a Pod: the one its uid leads to, or the next that no other Pod has.
+    /// `None`: all are in use.
     pub(crate) fn take(&mut self, range: UserRange, uid: &str) -> Option<u32> {
         let count = u64::from(range.last - range.first) + 1;
-        // FNV-1a, as for names of links: spread over the range, so that a number is not used again soon.
+        // FNV-1a, as for names of links: spread over the range, so that a number is not used again
+        // soon.
         let hash = uid
             .bytes()
             .fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));

@@ -29,11 +29,13 @@ pub(crate) struct Volumes {
     pub(crate) folders: BTreeMap<String, PathBuf>,
     /// The account's, if it must be shown at its place beside what the Pod asks for.
     pub(crate) account: Option<PathBuf>,
-    /// Folders in memory of the Pod's own, each with the directory of the host in whose place the Pod sees it.
+    /// Folders in memory of the Pod's own, each with the directory of the host in whose place the
+    /// Pod sees it.
     private: Vec<(PathBuf, &'static str)>,
 }
 
-/// Directories of the host to which all users may write. A Pod has its own, as other users could read or replace its files there.
+/// Directories of the host to which all users may write. A Pod has its own, as other users could
+/// read or replace its files there.
 pub(crate) const PRIVATE: [&str; 3] = [TMP, VAR_TMP, SHARED_MEMORY];
 const TMP: &str = "/tmp";
 const VAR_TMP: &str = "/var/tmp";
@@ -44,7 +46,8 @@ const TMP_SIZE: &str = "size=128m,nr_inodes=16k,mode=0755";
 const SHARED_MEMORY_SIZE: &str = "size=64m,nr_inodes=16k,mode=1777";
 
 impl Volumes {
-    /// Returns the mounts of the Pod's own /tmp, /var/tmp and /dev/shm. A Pod in the host's IPC namespace has the host's shared memory.
+    /// Returns the mounts of the Pod's own /tmp, /var/tmp and /dev/shm. A Pod in the host's IPC
+    /// namespace has the host's shared memory.
     pub(crate) fn private(&self, host_ipc: bool, read_only: bool) -> Vec<Mount> {
         let own = self.private.iter().filter(|(_, target)| !(host_ipc && *target == SHARED_MEMORY));
         let mounts = own.map(|(source, target)| Mount {

@@ -354,8 +354,9 @@ impl Worker {
             deadline: Instant::now() + Duration::from_secs(grace.unsigned_abs()),
             known: !self.gone,
         };
-        // A container that ends fails such probes, and would be killed before its time. Readiness is still of interest
-        // (Kubernetes, pkg/kubelet/prober/prober_manager.go, StopLivenessAndStartup).
+        // A container that ends fails such probes, and would be killed before its time. Readiness
+        // is still of interest (Kubernetes, pkg/kubelet/prober/prober_manager.go,
+        // StopLivenessAndStartup).
         self.restarting_probes.clear();
         // Who is being stopped already is stopped by the way out.
         self.stopping.clear();

@@ -12,7 +12,7 @@ pub(crate) mod external_ips;
 /// Restrictions.
 #[derive(Debug, Clone, Default)]
 pub struct Admission {
-    /// Who may write new external IPs, where `external_ip_ranges` does not say which ones all may.
+    /// Users that may write new external IPs, where `external_ip_ranges` does not say which ones all may.
     pub external_ips: ExternalIps,
     /// `--external-ip-range`: new external IPs must be in one of these; empty means anywhere.
     pub external_ip_ranges: Vec<IpNet>,
@@ -22,16 +22,18 @@ pub struct Admission {
     pub load_balancer: Option<LoadBalancer>,
 }
 
-/// Who may write new external IPs. A Service with the address of another machine gets the packets that Nodes and Pods send there
-/// (CVE-2020-8554).
+/// Users that may write new external IPs. A Service with the address of another machine gets the packets
+/// that Nodes and Pods send there (CVE-2020-8554).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ExternalIps {
     /// No client (`--enable-admission-plugins=DenyServiceExternalIPs`).
     Denied,
-    /// Users with the right to `use` `services/externalips` in the whole cluster, as administrators have it.
+    /// Users with the right to `use` `services/externalips` in the whole cluster, as administrators
+    /// have it.
     #[default]
     Privileged,
-    /// All who may write Services (`--disable-admission-plugins=DenyServiceExternalIPs`), as in Kubernetes by default.
+    /// All who may write Services (`--disable-admission-plugins=DenyServiceExternalIPs`), as in
+    /// Kubernetes by default.
     Anyone,
 }
 

@@ -23,8 +23,8 @@ mod tests;
 /// Events that may wait to be written: a second or so of a busy server.
 const QUEUE: usize = 10_000;
 
-/// Maximum length in bytes of the URI in an event. With the bounds below an event has about 10 KiB, and the queue 100 MiB when the
-/// disk does not keep up.
+/// Maximum length in bytes of the URI in an event. With the bounds below an event has about 10 KiB,
+/// and the queue 100 MiB when the disk does not keep up.
 const MAX_URI: usize = 4 << 10;
 /// Maximum length in bytes of the message of a failure in an event.
 const MAX_MESSAGE: usize = 2 << 10;

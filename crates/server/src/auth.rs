@@ -254,8 +254,9 @@ pub fn unauthorized() -> Failure {
     Failure::new(401, "Unauthorized", "Unauthorized")
 }
 
-/// Returns the bearer token, or `None` if there is no Authorization header or an empty one. Any other scheme, an empty token and
-/// a second header are refused: a client that shows credentials is not to be answered as if it had shown none.
+/// Returns the bearer token, or `None` if there is no Authorization header or an empty one. Any
+/// other scheme, an empty token and a second header are refused: a client that shows credentials is
+/// not to be answered as if it had shown none.
 fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Rejection> {
     let mut values = headers.get_all(header::AUTHORIZATION).into_iter();
     let Some(value) = values.next() else { return Ok(None) };

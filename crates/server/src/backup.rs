@@ -45,7 +45,8 @@ impl std::fmt::Debug for Backup {
     }
 }
 
-/// Maximum number of copies at a time. Each takes as much of the disk as the store until its client has read it.
+/// Maximum number of copies at a time. Each takes as much of the disk as the store until its client
+/// has read it.
 const MAX_COPIES: usize = 2;
 static COPIES: Semaphore = Semaphore::const_new(MAX_COPIES);
 

@@ -316,8 +316,9 @@ pub(crate) async fn delete_collection(
             ..target.clone()
         };
         match delete(server, &one, options).await {
-            // Another client was quicker: the others still go. A precondition that does not hold ends the request, as in
-            // kube-apiserver (registry/generic/registry/store.go, DeleteCollection).
+            // Another client was quicker: the others still go. A precondition that does not hold
+            // ends the request, as in kube-apiserver (registry/generic/registry/store.go,
+            // DeleteCollection).
             Ok(_) | Err(Failure { code: 404, .. }) => {}
             Err(other) => return Err(other),
         }

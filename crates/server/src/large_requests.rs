@@ -1,7 +1,9 @@
-//! Requests that are much work: bodies of more than [`LARGE`] bytes, and changes of objects of that size. They are decoded,
-//! checked and encoded apart from the workers of the run time, a few at a time. Their bytes are counted in `shares`.
+//! Requests that are much work: bodies of more than [`LARGE`] bytes, and changes of objects of that
+//! size. They are decoded, checked and encoded apart from the workers of the run time, a few at a
+//! time. Their bytes are counted in `shares`.
 //!
-//! A body of 3 MiB keeps a processor busy for up to a second. On the workers, two of them would keep all other requests waiting.
+//! A body of 3 MiB keeps a processor busy for up to a second. On the workers, two of them would
+//! keep all other requests waiting.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -20,7 +22,8 @@ const USERS: usize = 256;
 pub(crate) struct LargeRequests {
     /// As many as processors: more at a time would only be slower.
     places: Arc<Semaphore>,
-    /// Places per user. Half of all, so that there is room for a second user whatever the first one does.
+    /// Places per user. Half of all, so that there is room for a second user whatever the first one
+    /// does.
     per_user: usize,
     users: Mutex<HashMap<String, Weak<Semaphore>>>,
 }
@@ -40,8 +43,8 @@ impl LargeRequests {
         LargeRequests { places: Arc::new(Semaphore::new(places)), per_user: places / 2, users: Mutex::default() }
     }
 
-    /// Waits for a place if `size` is large. A user's own places come first, so that at most that many of theirs stand in the
-    /// common queue.
+    /// Waits for a place if `size` is large. A user's own places come first, so that at most that
+    /// many of theirs stand in the common queue.
     pub(crate) async fn enter(&self, user: &str, size: usize) -> Option<WorkPermit> {
         if size <= LARGE {
             return None;
@@ -75,7 +78,8 @@ pub(crate) async fn beside_workers<F: Future>(place: Option<&WorkPermit>, future
     std::future::poll_fn(|context| apart(|| future.as_mut().poll(context))).await
 }
 
-/// Does work apart from the workers of the run time, if it has any: another thread takes the tasks of this one meanwhile.
+/// Does work apart from the workers of the run time, if it has any: another thread takes the tasks
+/// of this one meanwhile.
 pub(crate) fn apart<T>(work: impl FnOnce() -> T) -> T {
     match Handle::try_current().map(|handle| handle.runtime_flavor()) {
         Ok(RuntimeFlavor::CurrentThread) | Err(_) => work(),

@@ -195,8 +195,8 @@ impl Server {
         }
     }
 
-    /// Bounds requests and watches, in budgets of the process's account. The first call counts, if it comes before the first
-    /// request; without it the defaults hold.
+    /// Bounds requests and watches, in budgets of the process's account. The first call counts, if
+    /// it comes before the first request; without it the defaults hold.
     pub fn bound(&self, requests: serve::in_flight::Bounds, watches: WatchBounds, account: &fairlead_runtime::Account) {
         if self.inner.shares.set(shares::Shares::new(requests, watches, account)).is_err() {
             tracing::warn!("requests were bounded before");
@@ -345,7 +345,8 @@ impl Call<'_> {
                 metrics::answer(self.server, self.parts).await
             }
             Route::Path(path) => match health::answer(self.server, path, self.parts, self.query).await {
-                // Health is answered without a seat: probes must not fail because the server is busy.
+                // Health is answered without a seat: probes must not fail because the server is
+                // busy.
                 Some(answer) => answer,
                 None => {
                     let _seat = self.seat().await?;
@@ -420,11 +421,12 @@ impl Call<'_> {
             Operation::Get => CountedBody::default(),
             _ => self.collect(body, body::MAX_BODY).await?,
         };
-        // A large request waits for its place without a seat, so that one user's large requests do not use up the seats.
+        // A large request waits for its place without a seat, so that one user's large requests do
+        // not use up the seats.
         let place = self.server.large.enter(&user.name, body.bytes.len()).await;
         self.placed = place.is_some();
-        // The seat is free again once the answer is made, as in kube-apiserver: how fast the client takes the answer does
-        // not matter to others.
+        // The seat is free again once the answer is made, as in kube-apiserver: how fast the client
+        // takes the answer does not matter to others.
         let _seat = self.seat().await?;
         let reply = match operation {
             Operation::Get => read::get(&*self.server.store, target, self.query.text("resourceVersion")).await?,
@@ -455,8 +457,8 @@ impl Call<'_> {
         reply::render(reply, form, include, clock::seconds())
     }
 
-    /// Takes a seat for this request, if its sender needs one. Requests of this process need none: the control loop must go
-    /// on whatever clients do.
+    /// Takes a seat for this request, if its sender needs one. Requests of this process need none:
+    /// the control loop must go on whatever clients do.
     async fn seat(&self) -> Result<Option<serve::in_flight::Seat>, Failure> {
         let Some(sender) = self.sender.as_ref().filter(|_| !self.is_local()) else { return Ok(None) };
         let connection = self.parts.extensions.get::<serve::Connection>();
@@ -469,8 +471,9 @@ impl Call<'_> {
         self.parts.extensions.get::<local::Trusted>().is_some()
     }
 
-    /// Reads the body whole, up to a limit. Its bytes are charged to the user as long as the result lives; those of this
-    /// process's own components are not, since the control loop must go on whatever clients do.
+    /// Reads the body whole, up to a limit. Its bytes are charged to the user as long as the result
+    /// lives; those of this process's own components are not, since the control loop must go on
+    /// whatever clients do.
     async fn collect<B>(&self, body: B, most: usize) -> Result<CountedBody, Failure>
     where
         B: http_body::Body<Data = Bytes> + Send,
@@ -637,7 +640,8 @@ impl Operation {
             "POST" if all && (!kind.namespaced || !target.namespace.is_empty()) => (Operation::Create, Verb::Create),
             "PUT" if !all => (Operation::Update, Verb::Update),
             "PATCH" if !all => (Operation::Patch, Verb::Patch),
-            // One request cannot empty all namespaces: kube-apiserver installs this route below `namespaces/NAME` only.
+            // One request cannot empty all namespaces: kube-apiserver installs this route below
+            // `namespaces/NAME` only.
             "DELETE" if all && (!kind.namespaced || !target.namespace.is_empty()) => {
                 (Operation::DeleteCollection, Verb::DeleteCollection)
             }
@@ -746,7 +750,8 @@ fn add_warnings(response: &mut Response<Body>, warnings: &[String]) {
     }
 }
 
-/// Names the methods that a resource offers. RFC 9110, 15.5.6 requires the field in answers with status 405.
+/// Names the methods that a resource offers. RFC 9110, 15.5.6 requires the field in answers with
+/// status 405.
 fn add_allowed_methods(response: &mut Response<Body>, target: &Target) {
     let methods = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
     let offered = methods.iter().filter(|method| Operation::of(method, target).is_ok()).map(Method::as_str);

@@ -14,9 +14,11 @@ use crate::reply::Reply;
 use crate::route::Target;
 use crate::{Inner, clock};
 
-/// Maximum number of groups in an access review. Each is compared with the subjects of all bindings.
+/// Maximum number of groups in an access review. Each is compared with the subjects of all
+/// bindings.
 const MAX_GROUPS: usize = 1000;
-/// Maximum number of bytes of the audiences in a review or request of a token, which stand in the token or in the answer.
+/// Maximum number of bytes of the audiences in a review or request of a token, which stand in the
+/// token or in the answer.
 const MAX_AUDIENCES: usize = 4 << 10;
 
 /// Answers a question.
@@ -137,8 +139,9 @@ fn same_namespace(spec: &Value, target: &Target) -> Result<(), Failure> {
     )))
 }
 
-/// Checks a Node's request for a token: the token must be bound to a Pod that runs on the Node and uses the ServiceAccount, so that
-/// it ends with the Pod, and be for an audience that the Pod asks for. The rules and their words are those of kube-apiserver
+/// Checks a Node's request for a token: the token must be bound to a Pod that runs on the Node and
+/// uses the ServiceAccount, so that it ends with the Pod, and be for an audience that the Pod asks
+/// for. The rules and their words are those of kube-apiserver
 /// (plugin/pkg/admission/noderestriction, admitServiceAccount).
 async fn check_node_token(server: &Inner, node: &str, target: &Target, request: &Value) -> Result<(), Failure> {
     let about = Subject { group: "", kind: "serviceaccounts", name: &target.name };

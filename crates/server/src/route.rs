@@ -46,7 +46,8 @@ pub(crate) struct Target {
     pub(crate) watch: bool,
 }
 
-/// Maximum length in bytes of a path with its query. kube-apiserver takes 1 MiB of header; no client of ours needs 8 KiB.
+/// Maximum length in bytes of a path with its query. kube-apiserver takes 1 MiB of header; no
+/// client of ours needs 8 KiB.
 const MAX_URL: usize = 32 << 10;
 
 /// 414 for a URL that is too long.

@@ -1,5 +1,6 @@
-//! The listener: TLS connections in, requests to the API out. Everything a stranger can use up is bounded here: connections
-//! in all and per address, time for a handshake, a header and an answer, bytes of answers that wait for their clients.
+//! The listener: TLS connections in, requests to the API out. Everything a stranger can use up is
+//! bounded here: connections in all and per address, time for a handshake, a header and an answer,
+//! bytes of answers that wait for their clients.
 
 use std::convert::Infallible;
 use std::error::Error as StdError;
@@ -67,7 +68,8 @@ impl Connection {
         Connection { peer, certificates, checked: Arc::default(), link: Link::detached(peer) }
     }
 
-    /// Records that a request on this connection was authenticated. Connections of strangers give way to others.
+    /// Records that a request on this connection was authenticated. Connections of strangers give
+    /// way to others.
     pub(crate) fn vouch(&self, user: &User) {
         self.link.vouch(user);
     }
@@ -78,11 +80,14 @@ impl Connection {
 pub struct Limits {
     /// Maximum number of connections. A newcomer displaces the idlest connection of a stranger.
     pub connections: usize,
-    /// Connections out of [`Limits::connections`] that only clients have whose credentials were accepted.
+    /// Connections out of [`Limits::connections`] that only clients have whose credentials were
+    /// accepted.
     pub reserved: usize,
-    /// Maximum number of connections from one address, or /64 of IPv6. Loopback addresses are bounded by the total alone.
+    /// Maximum number of connections from one address, or /64 of IPv6. Loopback addresses are
+    /// bounded by the total alone.
     pub per_address: usize,
-    /// Maximum number of connections that have not finished their handshake; an eighth of it per address.
+    /// Maximum number of connections that have not finished their handshake; an eighth of it per
+    /// address.
     pub handshakes: usize,
     /// Time for the TLS handshake and the first bytes of the protocol it agreed on.
     pub handshake: Duration,
@@ -90,12 +95,13 @@ pub struct Limits {
     pub header: Duration,
     /// Time that a connection may be without a request, as kube-apiserver's `IdleTimeout`.
     pub idle: Duration,
-    /// Time in which each piece of an answer (at most [`PIECE`] bytes, and [`SEND_BUFFER`] before it) must be taken: a least
-    /// rate of about 1 KB/s.
+    /// Time in which each piece of an answer (at most [`PIECE`] bytes, and [`SEND_BUFFER`] before
+    /// it) must be taken: a least rate of about 1 KB/s.
     pub stall: Duration,
     /// Maximum number of requests on one HTTP/2 connection, watches among them.
     pub streams: u32,
-    /// Maximum number of open requests on connections without credentials, an eighth of it per address.
+    /// Maximum number of open requests on connections without credentials, an eighth of it per
+    /// address.
     pub strangers_requests: usize,
     /// Maximum of bytes of answers that wait for their clients.
     pub answers: u64,
@@ -107,8 +113,8 @@ pub struct Limits {
 
 /// Maximum length of the pieces in which answers are handed to the protocol, in bytes.
 pub const PIECE: usize = 32 << 10;
-/// Bytes that HTTP/2 buffers for a stream before it asks for no more. hyper's own default, 400 KiB, would let each of
-/// thousands of watches hold as much.
+/// Bytes that HTTP/2 buffers for a stream before it asks for no more. hyper's own default, 400 KiB,
+/// would let each of thousands of watches hold as much.
 pub const SEND_BUFFER: usize = 16 << 10;
 
 impl Default for Limits {
@@ -132,8 +138,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns the defaults for a machine: connections use at most a third of the descriptors that clients may use, and
-    /// answers that wait at most an eighth of the memory.
+    /// Returns the defaults for a machine: connections use at most a third of the descriptors that
+    /// clients may use, and answers that wait at most an eighth of the memory.
     pub fn of(machine: MachineLimits) -> Limits {
         let usual = Limits::default();
         let descriptors = usize::try_from(machine.client_descriptors() / 3).unwrap_or(usize::MAX);
@@ -165,9 +171,11 @@ const HTTP1_BUFFER: usize = 128 << 10;
 const STREAM_WINDOW: u32 = 256 << 10;
 /// Window of all request bodies of an HTTP/2 connection, in bytes.
 const CONNECTION_WINDOW: u32 = 1 << 20;
-/// Streams that the client reset before they were accepted, until the connection ends (CVE-2023-44487), h2's default.
+/// Streams that the client reset before they were accepted, until the connection ends
+/// (CVE-2023-44487), h2's default.
 const PENDING_RESETS: usize = 20;
-/// Streams that were reset for mistakes of the client, until the connection ends (RUSTSEC-2024-0003), hyper's default.
+/// Streams that were reset for mistakes of the client, until the connection ends
+/// (RUSTSEC-2024-0003), hyper's default.
 const LOCAL_RESETS: usize = 1024;
 
 /// Serves connections until told to stop, then lets requests end for a while. Each new connection uses the newest

@@ -20,8 +20,8 @@ const WATCHES: Limits = Limits { total: 5_000, per_sender: 1_000 };
 /// Maximum number of watches of administrators, Nodes and components of the cluster, and of one of
 /// them.
 const SYSTEM_WATCHES: Limits = Limits { total: 20_000, per_sender: 5_000 };
-/// Bytes of request bodies under way, until their requests are answered, and the part of them that one user may have: five
-/// bodies of the largest size.
+/// Bytes of request bodies under way, until their requests are answered, and the part of them that
+/// one user may have: five bodies of the largest size.
 const BODIES: Limits = Limits { total: 64 << 20, per_sender: 16 << 20 };
 /// Bytes of a body that are not charged: most bodies are smaller, and so take no lock.
 const UNCHARGED_BYTES: usize = 16 << 10;
@@ -113,7 +113,8 @@ impl Shares {
         acquire(&self.streams, user, "logs, commands and port-forwards")
     }
 
-    /// Reads a body whole, up to a limit. A body that comes too slowly is given up. Without a user its bytes are not charged.
+    /// Reads a body whole, up to a limit. A body that comes too slowly is given up. Without a user
+    /// its bytes are not charged.
     pub(crate) async fn body<B>(&self, body: B, most: usize, user: Option<&User>) -> Result<CountedBody, Failure>
     where
         B: http_body::Body<Data = Bytes> + Send,

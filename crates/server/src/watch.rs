@@ -37,10 +37,11 @@ const MIN_DURATION_SECONDS: u64 = 1800;
 /// No watch is longer, whatever it asks for: a year, which no clock overflows at.
 const MAX_DURATION_SECONDS: u64 = 365 * 24 * 3600;
 
-/// Bytes after which objects that are there at the beginning are sent, before more of them are written.
+/// Bytes after which objects that are there at the beginning are sent, before more of them are
+/// written.
 const INITIAL_PIECE: usize = 4 << 10;
-/// Objects from this size on are sent as they are stored, between a beginning and an end of their own: copies of them, one a
-/// watch, would add up.
+/// Objects from this size on are sent as they are stored, between a beginning and an end of their
+/// own: copies of them, one a watch, would add up.
 const SHARED_FROM: usize = 2 << 10;
 
 /// Opens a watch. Mistakes are answered at once; the stream itself never fails, it ends.
@@ -112,8 +113,8 @@ struct Stream {
     deadline: Instant,
     next_bookmark: Instant,
     ready: VecDeque<Bytes>,
-    /// Objects that were there at the beginning and are not written yet. Everything is written when it is about to be sent,
-    /// so that a watch that is not read costs little.
+    /// Objects that were there at the beginning and are not written yet. Everything is written when
+    /// it is about to be sent, so that a watch that is not read costs little.
     initial: std::vec::IntoIter<Arc<Entry>>,
     /// The bookmark after them.
     initial_end: Option<Revision>,

@@ -214,7 +214,8 @@ impl Request<'_> {
                 self.warnings.extend(warnings);
                 return self.create_by_update(object).await;
             };
-            // The body of a patch may be small and the object large: then the request waits for its place here.
+            // The body of a patch may be small and the object large: then the request waits for its
+            // place here.
             let large = entry.json.len() > LARGE;
             let place = match self.placed {
                 true => None,

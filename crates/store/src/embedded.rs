@@ -42,7 +42,8 @@ use log::{Change, Meta};
 /// Transactions that wait for the disk. Further callers wait for a place.
 const QUEUE: usize = 1024;
 
-/// Time between attempts to write again to a disk that was full. To open the files again takes the longer, the more objects there are.
+/// Time between attempts to write again to a disk that was full. To open the files again takes the
+/// longer, the more objects there are.
 const RETRY: Duration = Duration::from_secs(2);
 
 /// Keeps objects in files.
@@ -56,9 +57,11 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// Opens the store of a data directory, or makes an empty one. The database is locked: a second process is refused.
+    /// Opens the store of a data directory, or makes an empty one. The database is locked: a second
+    /// process is refused.
     ///
-    /// A store on a full disk is opened for reading: [`Backend::health`] says so, and writes are refused until there is room.
+    /// A store on a full disk is opened for reading: [`Backend::health`] says so, and writes are
+    /// refused until there is room.
     pub fn open(data_dir: &Path) -> Result<Embedded, Error> {
         file::create_dir(data_dir)?;
         let path = data_dir.join(file::NAME);
@@ -145,7 +148,8 @@ impl Backend for Embedded {
     }
 }
 
-/// Reads the database and the frames that follow it: what is present, what happened last, and what is only history.
+/// Reads the database and the frames that follow it: what is present, what happened last, and what
+/// is only history.
 fn rebuild(source: &ReadTransaction, frames: &[Frame<'_>], name: &str) -> Result<(State, History), Error> {
     let meta = log::read_meta(source, name)?;
     let mut present = Present::at(meta.revision);

@@ -102,7 +102,8 @@ impl Server {
         self.check_ready();
     }
 
-    /// Starts it again like [`Server::restart`], and returns once it announces itself even if `/readyz` fails.
+    /// Starts it again like [`Server::restart`], and returns once it announces itself even if
+    /// `/readyz` fails.
     pub fn restart_unready(&mut self) {
         self.kill();
         self.run();

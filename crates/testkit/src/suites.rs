@@ -1,7 +1,8 @@
 //! Test suites of other projects, run as programs: h2spec, slowhttptest, sslscan, schemathesis.
 //!
-//! None of them is a part of this repository. A test looks for the program (`H2SPEC`, `SCHEMATHESIS`, ..., else `PATH`) and
-//! is skipped where it is absent. docs/suites.md lists versions and results.
+//! None of them is a part of this repository. A test looks for the program (`H2SPEC`,
+//! `SCHEMATHESIS`, ..., else `PATH`) and is skipped where it is absent. docs/suites.md lists
+//! versions and results.
 
 use std::io::Read;
 use std::net::SocketAddr;
@@ -35,8 +36,8 @@ pub struct H2specReport {
     pub output: String,
 }
 
-/// Returns true if `test` may run a suite that takes minutes: `./test --full` was asked for and the program is here.
-/// Otherwise the test counts as skipped.
+/// Returns true if `test` may run a suite that takes minutes: `./test --full` was asked for and the
+/// program is here. Otherwise the test counts as skipped.
 pub fn need_long(test: &str, suite: &str) -> bool {
     if !full() {
         skip(test, "./test --full");
@@ -58,7 +59,8 @@ pub fn h2spec(address: SocketAddr, tls: bool, path: &str) -> H2specReport {
     let output = run(&mut command).output;
     let summary = output.lines().rfind(|line| line.contains(" tests, ")).map(str::to_owned);
     let summary = summary.unwrap_or_else(|| panic!("h2spec printed no summary:\n{output}"));
-    // Failed cases are listed once more behind the heading, each as `× 2: Sends invalid connection preface`.
+    // Failed cases are listed once more behind the heading, each as `× 2: Sends invalid connection
+    // preface`.
     let failures = output.split("Failures:").nth(1).unwrap_or_default();
     let failed = failures.lines().filter_map(|line| line.trim().strip_prefix("× ")?.split_once(": "));
     H2specReport { summary, failed: failed.map(|(_, case)| case.to_owned()).collect(), output }
@@ -86,8 +88,9 @@ pub fn sslscan(address: SocketAddr, name: &str) -> String {
     run(&mut command).output
 }
 
-/// Returns what sslscan reports that no server should offer: protocol versions before TLS 1.2, ciphers without forward
-/// secrecy or authentication or with less than 128 bits, compression, insecure renegotiation, Heartbleed.
+/// Returns what sslscan reports that no server should offer: protocol versions before TLS 1.2,
+/// ciphers without forward secrecy or authentication or with less than 128 bits, compression,
+/// insecure renegotiation, Heartbleed.
 pub fn sslscan_findings(report: &str) -> Vec<String> {
     let weak = |line: &str| {
         let mut words = line.split_whitespace();

@@ -98,8 +98,9 @@ impl Refusal {
 
 fn assign(ports: &mut [Value], all: bool, ledger: &mut Ledger<'_>) -> Result<(), Refusal> {
     let mut shared: HashMap<i64, i64> = HashMap::new();
-    // The first node port that is wanted for a number, whichever of the ports of that number names it. Ports before the
-    // present one have no say: they were given theirs, which made `shared` know the number.
+    // The first node port that is wanted for a number, whichever of the ports of that number names
+    // it. Ports before the present one have no say: they were given theirs, which made `shared`
+    // know the number.
     let mut wanted_for: HashMap<i64, i64> = HashMap::new();
     for port in ports.iter().filter(|port| port.int("nodePort") != 0) {
         wanted_for.entry(port.int("port")).or_insert(port.int("nodePort"));

@@ -11,11 +11,13 @@ use crate::golang;
 
 /// More operations in one patch are refused.
 pub(super) const MAX: usize = 10_000;
-/// Maximum number of list elements, fields and values that one patch may move, copy or walk over. Taking the first element out of a
-/// list of a million moves all others, and a patch may do so 10,000 times.
+/// Maximum number of list elements, fields and values that one patch may move, copy or walk over.
+/// Taking the first element out of a list of a million moves all others, and a patch may do so
+/// 10,000 times.
 const MAX_WORK: usize = 20_000_000;
-/// Maximum depth of a patched object; a body may be as deep (`json::parse`). Patches could make an object deeper by adding to what
-/// was added before, and formatting and dropping an object call themselves for each level.
+/// Maximum depth of a patched object; a body may be as deep (`json::parse`). Patches could make an
+/// object deeper by adding to what was added before, and formatting and dropping an object call
+/// themselves for each level.
 const MAX_DEPTH: usize = 128;
 /// Maximum number of unknown fields that are named.
 const MAX_UNKNOWN: usize = 100;
@@ -79,7 +81,7 @@ pub(super) fn unknown(patch: &Value) -> Vec<String> {
 /// The object after all operations, or nothing if one of them cannot be done.
 pub(super) fn run(object: &Value, operations: &[Operation<'_>]) -> Option<Value> {
     let mut out = object.clone();
-    let mut work = Work { copied: 0, left: MAX_WORK };
+    let mut work = PatchCost { copied: 0, left: MAX_WORK };
     let mut touched = Touched::default();
     for operation in operations {
         step(&mut out, operation, &mut work)?;
@@ -91,14 +93,14 @@ pub(super) fn run(object: &Value, operations: &[Operation<'_>]) -> Option<Value>
 }
 
 /// The work of one patch so far.
-struct Work {
+struct PatchCost {
     /// The number of bytes that `copy` added.
     copied: usize,
     /// The number of list elements, fields and values that may still be moved or walked over.
     left: usize,
 }
 
-impl Work {
+impl PatchCost {
     /// Takes an amount of work. Returns `None` if the patch is too much work.
     fn spend(&mut self, amount: usize) -> Option<()> {
         self.left = self.left.checked_sub(amount)?;
@@ -139,8 +141,8 @@ impl Touched {
         }
     }
 
-    /// One object may be reached by many paths, as `/0`, `/00` and `/-1` name one element.
-    fn sort(&self, value: &mut Value, work: &mut Work) -> Option<()> {
+    /// Many paths may lead to one object, as `/0`, `/00` and `/-1` name one element.
+    fn sort(&self, value: &mut Value, work: &mut PatchCost) -> Option<()> {
         if let Value::Object(map) = value {
             work.spend(map.len())?;
             map.sort_keys();
@@ -159,7 +161,7 @@ impl Touched {
     }
 }
 
-fn step(object: &mut Value, operation: &Operation<'_>, work: &mut Work) -> Option<()> {
+fn step(object: &mut Value, operation: &Operation<'_>, work: &mut PatchCost) -> Option<()> {
     let path = operation.path?;
     match operation.op {
         "add" => add(object, path, operation.value.clone(), work),
@@ -264,7 +266,7 @@ fn get<'v>(parent: &'v Value, key: &str) -> Option<Option<&'v Value>> {
     }
 }
 
-fn add(object: &mut Value, path: &str, value: Value, work: &mut Work) -> Option<()> {
+fn add(object: &mut Value, path: &str, value: Value, work: &mut PatchCost) -> Option<()> {
     work.check_depth(&value, depth_of(path))?;
     match find(object, path)? {
         (Value::Object(map), key) => {
@@ -281,7 +283,7 @@ fn add(object: &mut Value, path: &str, value: Value, work: &mut Work) -> Option<
     Some(())
 }
 
-fn replace(object: &mut Value, path: &str, value: Value, work: &mut Work) -> Option<()> {
+fn replace(object: &mut Value, path: &str, value: Value, work: &mut PatchCost) -> Option<()> {
     work.check_depth(&value, depth_of(path))?;
     match find(object, path)? {
         (Value::Object(map), key) => {
@@ -296,7 +298,7 @@ fn replace(object: &mut Value, path: &str, value: Value, work: &mut Work) -> Opt
     Some(())
 }
 
-fn remove(object: &mut Value, path: &str, work: &mut Work) -> Option<Value> {
+fn remove(object: &mut Value, path: &str, work: &mut PatchCost) -> Option<Value> {
     match find(object, path)? {
         (Value::Object(map), key) => {
             // The fields behind it move up, and a map of many is hashed anew.

@@ -9,7 +9,8 @@ use super::Error;
 use super::wire::{Reader, Wire};
 use crate::schema::{Shape, Struct};
 
-/// Maximum number of list elements and map entries of a message. An empty element is two bytes on the wire and forty in memory.
+/// Maximum number of list elements and map entries of a message. An empty element is two bytes on
+/// the wire and forty in memory.
 const MAX_ELEMENTS: usize = 400_000;
 
 /// The first second of the year 1, which stands for no time at all.

@@ -57,7 +57,8 @@ impl LabelSelector {
 
 impl Wanted {
     fn holds(&self, value: Option<&str>) -> bool {
-        // The parser sorts values: a list of 100,000 objects is matched with a selector of thousands.
+        // The parser sorts values: a list of 100,000 objects is matched with a selector of
+        // thousands.
         let among = |values: &[String], value: &str| values.binary_search_by(|v| v.as_str().cmp(value)).is_ok();
         let number = |value: &str| value.parse::<i64>().ok();
         match self {

@@ -239,7 +239,7 @@ impl TryFrom<HeartbeatsEntry> for Heartbeats {
     }
 }
 
-/// What threads may use.
+/// Resource limits of threads.
 #[derive(Default, Deserialize)]
 #[serde(try_from = "LimitsFile")]
 struct LimitsEntry(Limits);

@@ -57,7 +57,7 @@ pub(crate) struct ThreadMemory {
     logged: Cell<Option<(Instant, u64)>>,
 }
 
-/// What one exchange of a client holds: a request of HTTP/1, or a stream of HTTP/2.
+/// Memory that one exchange of a client holds: a request of HTTP/1, or a stream of HTTP/2.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     thread: Rc<Thread>,
@@ -167,8 +167,8 @@ impl ThreadMemory {
         self.end_stalled_for(STALLED, 0, source, None);
     }
 
-    /// Ends the exchange that has waited longest, for its client or for memory, of some that hold so
-    /// much and have waited so long. Returns false if there is none.
+    /// Ends the exchange that has waited longest, for its client or for memory, of some that hold
+    /// so much and have waited so long. Returns false if there is none.
     fn end_stalled_for(
         &self,
         least: Duration,
@@ -291,8 +291,8 @@ impl MemoryHold {
         let fits = memory.fits(more, limit) && !greedy;
         let admitted = match (fits, small) {
             (true, _) => true,
-            // A small exchange takes the place of one that waits and holds as much. What that held comes
-            // back when its task runs, which is before the next event of this thread is read.
+            // A small exchange takes the place of one that waits and holds as much. What that held
+            // comes back when its task runs, which is before the next event of this thread is read.
             (false, true) => {
                 let source = greedy.then_some(source);
                 memory.end_stalled_for(Duration::ZERO, more, source, Some(&self.exchange))

@@ -12,7 +12,7 @@ use foldhash::fast::RandomState;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-/// What the connections of one client address use of a thread.
+/// Resources of a thread that the connections of one client address use.
 #[derive(Debug)]
 pub(crate) struct Source {
     /// `None` for a trusted front before it has named its client: the front is not limited.

@@ -40,7 +40,7 @@ pub(crate) enum Failure {
     Unreadable,
     /// It said nothing in time.
     Late,
-    /// It sent too many interim answers.
+    /// The backend sent too many interim answers.
     Interim,
 }
 

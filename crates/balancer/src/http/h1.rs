@@ -42,8 +42,8 @@ const HEAD: Duration = Duration::from_secs(10);
 const PARTING: Duration = Duration::from_secs(2);
 const PARTING_BYTES: usize = 1 << 20;
 
-/// Maximum time that a request waits for memory before it is refused, and the time between two attempts. Requests of clients
-/// that do not read are ended within a second (`engine::memory`).
+/// Maximum time that a request waits for memory before it is refused, and the time between two
+/// attempts. Requests of clients that do not read are ended within a second (`engine::memory`).
 const ADMISSION: Duration = Duration::from_secs(2);
 const ADMISSION_RETRY: Duration = Duration::from_millis(20);
 
@@ -143,7 +143,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Session<S> {
         }
     }
 
-    /// Waits until there is memory for a request. Returns false if there is none within [`ADMISSION`].
+    /// Waits until there is memory for a request. Returns false if there is none within
+    /// [`ADMISSION`].
     async fn admitted_in_time(&self, needed: usize) -> bool {
         let until = Instant::now() + ADMISSION;
         while Instant::now() < until {

@@ -42,7 +42,7 @@ const FIELD_LIST: u32 = 16 << 10;
 /// How much of bodies may be on its way: of one stream, and of all.
 const WINDOW: u32 = 256 << 10;
 const WINDOWS: u32 = 1 << 20;
-/// How much of an answer waits for its client's socket: two frames.
+/// Maximum bytes of an answer that wait for the client's socket: two frames.
 pub(super) const UNSENT: usize = 32 << 10;
 /// How many streams that were reset are remembered, for frames that are still on their way.
 const REMEMBERED: usize = 32;

@@ -28,7 +28,7 @@ pub(crate) struct Watch {
     pub(crate) held: MemoryHold,
 }
 
-/// How fast a client sends or takes a body while it is the one that is waited for.
+/// Pace at which a client sends or takes a body while it is the one that is waited for.
 #[derive(Debug)]
 struct Pace {
     /// Least bytes in a period; 0: any pace will do.

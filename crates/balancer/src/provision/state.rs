@@ -214,8 +214,8 @@ impl State {
         all.into_iter().cloned().collect()
     }
 
-    /// Returns the Services that may show certificates from Secrets of these namespaces, and all that
-    /// were refused: what they name may be there by now.
+    /// Returns the Services that may show certificates from Secrets of these namespaces, and all
+    /// that were refused: what they name may be there by now.
     pub fn look_at_certificates(&self, namespaces: &BTreeSet<String>) -> Vec<Arc<Key>> {
         let everywhere = self.config.certificates.values().any(|place| match place {
             Place::Secret { namespace: Some(namespace), .. } => namespaces.contains(namespace),

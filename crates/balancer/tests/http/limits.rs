@@ -1,4 +1,5 @@
-//! Clients and backends that try to use up memory, connections and descriptors, with well-behaved clients beside them.
+//! Clients and backends that try to use up memory, connections and descriptors, with well-behaved
+//! clients beside them.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -93,7 +94,8 @@ fn report(account: &Account, name: &str) -> BudgetReport {
     account.report().into_iter().find(|report| report.name == name).unwrap()
 }
 
-/// Asks so many times from this address, over kept and new connections and in streams of HTTP/2: all must be answered.
+/// Asks so many times from this address, over kept and new connections and in streams of HTTP/2:
+/// all must be answered.
 fn polite(source: [u8; 4], to: SocketAddr, count: usize) {
     let mut kept = None;
     for index in 0..count {
@@ -122,7 +124,7 @@ fn large_for_attackers(length: usize) -> Server {
     large_and_open(length).0
 }
 
-/// The same, with the number of connections that are open.
+/// Like [`large_for_attackers`], with the number of open connections.
 fn large_and_open(length: usize) -> (Server, Arc<AtomicUsize>) {
     let open = Arc::new(AtomicUsize::new(0));
     let counted = open.clone();
@@ -172,7 +174,8 @@ fn large_windows_of_clients_that_do_not_read_hold_little_memory() {
     });
 }
 
-/// Returns fields in HPACK: one name with a value of so many bytes, put into the table, and then named by its index.
+/// Returns fields in HPACK: one name with a value of so many bytes, put into the table, and then
+/// named by its index.
 fn bomb(count: usize, length: usize) -> Vec<u8> {
     let mut fields = vec![0x40, 1, b'x'];
     // An integer with a prefix of 7 bits (RFC 7541, 5.1).
@@ -453,7 +456,8 @@ fn partial_heads_hold_little_memory() {
     });
 }
 
-/// Starts a backend of HTTP/2 that answers 1 MiB to requests for the host `a`, and a few bytes to others.
+/// Starts a backend of HTTP/2 that answers 1 MiB to requests for the host `a`, and a few bytes to
+/// others.
 fn large_of_http_2() -> SocketAddr {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();

@@ -43,7 +43,7 @@ fn is_canonical(head: &str) {
 }
 
 /// Expected outcome of a request.
-enum Fate<'a> {
+enum Verdict<'a> {
     Refused,
     /// Passed on with this body.
     Passed(&'a str),
@@ -110,14 +110,14 @@ fn encodings() -> Vec<(String, bool)> {
 #[test]
 fn requests_of_http_1_are_refused_or_framed_anew() {
     in_lab("requests_of_http_1_are_refused_or_framed_anew", || {
-        let mut cases: Vec<(String, Fate<'_>)> = Vec::new();
+        let mut cases: Vec<(String, Verdict<'_>)> = Vec::new();
         let in_chunks = chunked(SMUGGLED);
         for (field, is_one) in encodings() {
-            cases.push((post(&field, &in_chunks), if is_one { Fate::Passed(SMUGGLED) } else { Fate::Refused }));
+            cases.push((post(&field, &in_chunks), if is_one { Verdict::Passed(SMUGGLED) } else { Verdict::Refused }));
             // With a length beside it there are two framings, whatever the spelling.
             for length in [4, in_chunks.len()] {
-                cases.push((post(&format!("Content-Length: {length}\r\n{field}"), &in_chunks), Fate::Refused));
-                cases.push((post(&format!("{field}\r\nContent-Length: {length}"), &in_chunks), Fate::Refused));
+                cases.push((post(&format!("Content-Length: {length}\r\n{field}"), &in_chunks), Verdict::Refused));
+                cases.push((post(&format!("{field}\r\nContent-Length: {length}"), &in_chunks), Verdict::Refused));
             }
         }
         for length in [
@@ -135,21 +135,25 @@ fn requests_of_http_1_are_refused_or_framed_anew() {
             "٣٧",
             "37\r\n 1",
         ] {
-            cases.push((post(&format!("Content-Length: {length}"), SMUGGLED), Fate::Refused));
+            cases.push((post(&format!("Content-Length: {length}"), SMUGGLED), Verdict::Refused));
         }
         let length = SMUGGLED.len();
-        cases.push((post(&format!("Content-Length: {length}"), SMUGGLED), Fate::Passed(SMUGGLED)));
-        cases.push((post(&format!("content-length:\t000{length} "), SMUGGLED), Fate::Passed(SMUGGLED)));
-        cases.push((post(&format!("Content-Length: {length}\r\nContent-Length: {length}"), SMUGGLED), Fate::Refused));
-        cases.push((post(&format!("Content-Length: 0\r\nContent-Length: {length}"), SMUGGLED), Fate::Refused));
-        cases.push((post(&format!("Content-Length: {length}\r\nContent_Length: 0"), SMUGGLED), Fate::Passed(SMUGGLED)));
+        cases.push((post(&format!("Content-Length: {length}"), SMUGGLED), Verdict::Passed(SMUGGLED)));
+        cases.push((post(&format!("content-length:\t000{length} "), SMUGGLED), Verdict::Passed(SMUGGLED)));
+        cases
+            .push((post(&format!("Content-Length: {length}\r\nContent-Length: {length}"), SMUGGLED), Verdict::Refused));
+        cases.push((post(&format!("Content-Length: 0\r\nContent-Length: {length}"), SMUGGLED), Verdict::Refused));
+        cases.push((
+            post(&format!("Content-Length: {length}\r\nContent_Length: 0"), SMUGGLED),
+            Verdict::Passed(SMUGGLED),
+        ));
         cases.push((
             post(&format!("Content-Length: {length}\r\nConnection: content-length"), SMUGGLED),
-            Fate::Passed(SMUGGLED),
+            Verdict::Passed(SMUGGLED),
         ));
         cases.push((
             post(&format!("Transfer_Encoding: chunked\r\nContent-Length: {length}"), SMUGGLED),
-            Fate::Passed(SMUGGLED),
+            Verdict::Passed(SMUGGLED),
         ));
         let te = "Transfer-Encoding: chunked";
         for chunks in [
@@ -170,9 +174,9 @@ fn requests_of_http_1_are_refused_or_framed_anew() {
             "fffffffffffffffff\r\n{}",
             "25;a=\"\n\"\r\n{}\r\n0\r\n\r\n",
         ] {
-            cases.push((post(te, &chunks.replace("{}", SMUGGLED)), Fate::Refused));
+            cases.push((post(te, &chunks.replace("{}", SMUGGLED)), Verdict::Refused));
         }
-        cases.push((post(te, &format!("0{:x};a=b\r\n{SMUGGLED}\r\n000\r\n\r\n", length)), Fate::Passed(SMUGGLED)));
+        cases.push((post(te, &format!("0{:x};a=b\r\n{SMUGGLED}\r\n000\r\n\r\n", length)), Verdict::Passed(SMUGGLED)));
         for head in [
             "GET http://user@a/ HTTP/1.1\r\nHost: a\r\n\r\n",
             "GET ftp://a/ HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -200,7 +204,7 @@ fn requests_of_http_1_are_refused_or_framed_anew() {
             "CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n",
             "PRI * HTTP/2.0\r\n\r\n",
         ] {
-            cases.push((head.to_owned(), Fate::Refused));
+            cases.push((head.to_owned(), Verdict::Refused));
         }
         let server = Server::named("one");
         let wish = Wish::to(&[server.at]);
@@ -216,12 +220,12 @@ fn requests_of_http_1_are_refused_or_framed_anew() {
             let heard: Vec<_> = server.heard.lock().unwrap()[before..].to_vec();
             heard.iter().for_each(|(head, _)| is_canonical(head));
             match fate {
-                Fate::Refused => {
+                Verdict::Refused => {
                     assert!((400..=505).contains(&status(&all)), "{request:?}: {all}");
                     assert_eq!(all.matches("HTTP/1.1 ").count(), 1, "{request:?}: {all}");
                     assert!(heard.is_empty(), "{request:?}: {heard:?}");
                 }
-                Fate::Passed(body) => {
+                Verdict::Passed(body) => {
                     assert_eq!(all.matches("HTTP/1.1 200 OK\r\n").count(), 2, "{request:?}: {all}");
                     let bodies: Vec<&[u8]> = heard.iter().map(|(_, body)| &body[..]).collect();
                     assert_eq!(bodies, [body.as_bytes(), b""], "{request:?}");

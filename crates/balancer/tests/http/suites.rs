@@ -1,4 +1,5 @@
-//! Test suites of other projects against a listener: h2spec, sslscan, slowhttptest. docs/suites.md has the results.
+//! Test suites of other projects against a listener: h2spec, sslscan, slowhttptest. docs/suites.md
+//! has the results.
 
 use std::path::Path;
 use std::process::Command;
@@ -26,8 +27,9 @@ fn h2spec_passes_at_a_listener_with_and_without_tls() {
         let cleartext = Wish::to(&[backend.at]);
         let secured = Wish { tls: Some(certificate), ..Wish::to(&[backend.at]).beside(1) };
         let _engines = (cleartext.start(), secured.start());
-        // A cleartext listener speaks HTTP/1, too: what is no preface of HTTP/2 is a malformed request of HTTP/1, and is
-        // answered with 400 before the connection is closed. h2spec expects frames alone.
+        // A cleartext listener speaks HTTP/1, too: what is no preface of HTTP/2 is a malformed
+        // request of HTTP/1, and is answered with 400 before the connection is closed. h2spec
+        // expects frames alone.
         let cases: [(&Wish, bool, &[&str]); 2] =
             [(&cleartext, false, &["Sends invalid connection preface"]), (&secured, true, &[])];
         for (wish, secured, expected) in cases {

@@ -39,7 +39,8 @@ const WITHOUT_WORK: &[&str] = &[
     "ValidatingAdmissionWebhook",
 ];
 
-/// Returns who may write external IPs. The plugin is neither on nor off by default: then only administrators may.
+/// Returns who may write external IPs. The plugin is neither on nor off by default: then only
+/// administrators may.
 pub(super) fn external_ips(flags: &Flags) -> ExternalIps {
     let names = |plugins: &[String]| plugins.iter().any(|plugin| plugin == "DenyServiceExternalIPs");
     if names(&list(&flags.enable_admission_plugins)) {

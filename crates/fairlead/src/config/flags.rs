@@ -158,16 +158,19 @@ flags! {
     /// Writing requests at a time; 0 is no limit [default: 200]
     #[arg(value_name = "COUNT")]
     max_mutating_requests_inflight: Option<Text>,
-    /// Watches of all users at a time; administrators, Nodes and components have others; 0 is no limit [default: 5000]
+    /// Watches of all users at a time; administrators, Nodes and components have others; 0 is no
+    /// limit [default: 5000]
     #[arg(value_name = "COUNT")]
     max_watches: Option<Text>,
     /// Watches of one user at a time; 0 is no limit [default: 1000]
     #[arg(value_name = "COUNT")]
     max_watches_per_user: Option<Text>,
-    /// Connections of clients of the API at a time [default: 10000, or a third of the file descriptors]
+    /// Connections of clients of the API at a time [default: 10000, or a third of the file
+    /// descriptors]
     #[arg(value_name = "COUNT")]
     max_connections: Option<Text>,
-    /// Connections of clients of the API from one address, or /64 of IPv6 [default: an eighth of --max-connections]
+    /// Connections of clients of the API from one address, or /64 of IPv6 [default: an eighth of
+    /// --max-connections]
     #[arg(value_name = "COUNT")]
     max_connections_per_address: Option<Text>,
     /// How long a request may take [default: 1m0s]

@@ -58,7 +58,8 @@ pub(super) async fn keep(addresses: Vec<IpAddr>, stop: CancellationToken) {
         let wanted = addresses.clone();
         let restored = tokio::task::spawn_blocking(move || match is_whole(&wanted) {
             Ok(true) => Ok(false),
-            // Another server of this machine may have addresses there, which it would restore in turn.
+            // Another server of this machine may have addresses there, which it would restore in
+            // turn.
             _ => make(&wanted).map(|()| true),
         });
         match restored.await {

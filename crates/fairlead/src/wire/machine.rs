@@ -30,8 +30,8 @@ const MOST_PODS: u32 = 500;
 /// How long the first write to the API may take.
 const PATIENCE: Backoff = Backoff { first: Duration::from_millis(50), most: Duration::from_secs(5), tries: 20 };
 
-/// Makes the link with addresses of the cluster, and has it restored until told to stop. `None`: this machine is no Node, or may not
-/// be one, which is said.
+/// Makes the link with addresses of the cluster, and has it restored until told to stop. `None`:
+/// this machine is no Node, or may not be one, which is said.
 pub(super) fn prepare(config: &Config, stop: &CancellationToken) -> Option<Node> {
     let node = config.node.clone()?;
     let addresses: Vec<IpAddr> = node.dns.iter().copied().chain(inside(config, Some(&node))).collect();

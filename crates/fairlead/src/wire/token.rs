@@ -23,8 +23,8 @@ const FILE: &str = "join.token";
 /// Time between attempts to keep the token where it cannot be written.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// Keeps the token that is there, or makes one. Where neither works, on a full disk say, the server goes on without, and tries
-/// again until it works.
+/// Keeps the token that is there, or makes one. Where neither works, on a full disk say, the server
+/// goes on without, and tries again until it works.
 pub(super) async fn keep_or_retry(server: &Server, data_dir: &Path, authorities: &str, stop: &CancellationToken) {
     let Err(error) = keep(server, data_dir, authorities).await else { return };
     tracing::warn!("no machine can join until the token for it can be written: {error:#}");

@@ -1,5 +1,5 @@
-//! Does the program start where nothing can be written? Its data directory lies in a small file system, which the test fills and
-//! empties.
+//! Does the program start where nothing can be written? Its data directory lies in a small file
+//! system, which the test fills and empties.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};

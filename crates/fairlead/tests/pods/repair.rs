@@ -1,4 +1,5 @@
-//! What is removed from the kernel of a machine comes back while `fairlead` runs: the link with the addresses of cluster DNS.
+//! What is removed from the kernel of a machine comes back while `fairlead` runs: the link with the
+//! addresses of cluster DNS.
 
 use std::net::UdpSocket;
 use std::time::Duration;

@@ -209,8 +209,9 @@ fn machines_of_other_networks_are_reached_through_a_tunnel() {
     });
 }
 
-/// A Pod that ends waits until the proxies of all machines send nothing to it any more. On a quiet machine that takes a
-/// millisecond whether they are waited for or not, so the Leases by which they answer are looked at.
+/// A Pod that ends waits until the proxies of all machines send nothing to it any more. On a quiet
+/// machine that takes a millisecond whether they are waited for or not, so the Leases by which they
+/// answer are looked at.
 fn every_proxy_answers_for_pods_that_end_elsewhere(cluster: &Cluster) {
     let path = r"jsonpath={.metadata.annotations.fairlead\.dev/programmed-revision}";
     let answered = |node: &str| -> u64 {

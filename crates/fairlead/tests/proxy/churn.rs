@@ -34,8 +34,8 @@ pub(super) struct Seen {
 struct Trial {
     mode: &'static str,
     flags: &'static [&'static str],
-    /// Minimum number of changes of the endpoints. Changes go on until the clients have connected [`ENOUGH`] times, because a
-    /// quick machine applies the minimum before they have.
+    /// Minimum number of changes of the endpoints. Changes go on until the clients have connected
+    /// [`ENOUGH`] times, because a quick machine applies the minimum before they have.
     changes: usize,
     /// In so many changes at most they get into the kernel together.
     together: usize,

@@ -1,5 +1,5 @@
-//! Test suites of other projects against the API server. docs/suites.md has their versions, results and what is expected
-//! to fail, with the reason.
+//! Test suites of other projects against the API server. docs/suites.md has their versions, results
+//! and what is expected to fail, with the reason.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::net::SocketAddr;
@@ -11,7 +11,8 @@ use fairlead_testkit::{ADMIN_TOKEN, Server, need};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_fairlead");
 
-/// Messages of answers with code 500 that kube-apiserver gives, too, with the same code (conformance vectors).
+/// Messages of answers with code 500 that kube-apiserver gives, too, with the same code
+/// (conformance vectors).
 const SERVER_ERRORS_OF_KUBERNETES: [&str; 2] =
     ["resourceVersion should not be set on objects to be created", "strconv.ParseUint: parsing"];
 
@@ -90,7 +91,8 @@ fn schemathesis_finds_nothing_but_what_is_listed() {
         command.args(["--tls-verify", "false", "-H", &format!("Authorization: Bearer {ADMIN_TOKEN}")]);
         command.args(["--checks", "all", "--phases", "coverage,fuzzing", "-n", "5", "--seed", "1", "--no-color"]);
         command.args(["--continue-on-failure", "--request-timeout", "10", "--max-time", "120"]);
-        // A watch lasts until its client has enough, which schemathesis takes for a server that hangs.
+        // A watch lasts until its client has enough, which schemathesis takes for a server that
+        // hangs.
         command.args(["--exclude-path-regex", "/watch/|/(log|exec|attach|portforward|proxy)"]);
         let output = suites::run(&mut command).output;
         let summary = output.split("= SUMMARY =").nth(1).unwrap_or_else(|| panic!("no summary:\n{output}"));

@@ -21,7 +21,8 @@ pub enum LinkNotice {
     Link(String),
     /// A link of this number got or lost an address.
     Address(u32, Prefix),
-    /// A route to this destination was deleted from the main table. The kernel does not report routes that go with their link.
+    /// A route to this destination was deleted from the main table. The kernel does not report
+    /// routes that go with their link.
     RouteDeleted(Prefix),
     /// Notices were lost, since too many came at once.
     Lost,
@@ -57,7 +58,8 @@ impl LinkMonitor {
         self.socket.wait(limit)
     }
 
-    /// Passes the notices to a function that have come since the last call, without waiting for any.
+    /// Passes the notices to a function that have come since the last call, without waiting for
+    /// any.
     pub fn notices(&mut self, mut each: impl FnMut(LinkNotice)) -> Result<(), Error> {
         loop {
             match self.socket.receive(false, |message| notice(message).into_iter().for_each(&mut each)) {

@@ -16,7 +16,8 @@ const SIGKILL: i32 = 9;
 
 /// Waits for the end of a child, but not longer than a limit. Returns false if it still runs then.
 ///
-/// A thread could not do this: no process makes threads whose children would be in another namespace of processes (clone(2), EINVAL).
+/// A thread could not do this: no process makes threads whose children would be in another
+/// namespace of processes (clone(2), EINVAL).
 fn ends_within(child: i32, limit: Duration) -> bool {
     let wait = || -> io::Result<bool> {
         let handle = Handle::open(child).map_err(io::Error::other)?.into_fd();
@@ -35,7 +36,8 @@ fn ends_within(child: i32, limit: Duration) -> bool {
             }
         }
     };
-    // Without a way to wait, the command ends with this process, which the runner kills when it is late.
+    // Without a way to wait, the command ends with this process, which the runner kills when it is
+    // late.
     wait().unwrap_or(true)
 }
 
@@ -64,7 +66,8 @@ pub(super) fn run(file: &Path) -> Result<i32, String> {
             drop(streams);
             let limit = exec.limit.map(Duration::from_millis);
             if limit.is_some_and(|limit| !ends_within(child, limit)) {
-                // It leads a session and so a process group of its own. Its children would live on if it alone were killed.
+                // It leads a session and so a process group of its own. Its children would live on
+                // if it alone were killed.
                 let _ = process::signal(-child, SIGKILL);
             }
             let status = process::wait(child).map_err(|error| error.to_string())?;

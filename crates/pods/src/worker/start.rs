@@ -97,7 +97,8 @@ impl Worker {
         self.blocked = Some(Instant::now() + wait);
     }
 
-    /// Gives the Pod a user of its own. One that an earlier version has started keeps the user it has.
+    /// Gives the Pod a user of its own. One that an earlier version has started keeps the user it
+    /// has.
     fn has_user(&mut self) -> bool {
         if self.record.user.is_some() || self.record.units.iter().any(|unit| unit.runs > 0) {
             return true;
@@ -140,7 +141,8 @@ impl Worker {
         true
     }
 
-    /// Gives the Pod its addresses and routes again if they were removed inside it, of which the Node has no notice.
+    /// Gives the Pod its addresses and routes again if they were removed inside it, of which the
+    /// Node has no notice.
     fn mend_inside(&self) {
         let uid = self.record.uid().to_owned();
         let node = self.node.clone();

@@ -263,7 +263,8 @@ fn the_table_of_pods_on_their_way_out_is_restored() {
             tool(damage);
             whole(damage).await;
         }
-        // Rules of others are no reason to make the table again, which would count up the generation for ever.
+        // Rules of others are no reason to make the table again, which would count up the
+        // generation for ever.
         let mut nft = fairlead_kernel::nft::Connection::open().unwrap();
         tool("nft add table inet others");
         let handle = || {

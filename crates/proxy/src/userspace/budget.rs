@@ -47,7 +47,7 @@ impl Budget {
     }
 
     /// Charges descriptors to a client, or returns `None` if the client uses its share already.
-    /// They are acquired for the process by [`Budget::take`].
+    /// [`Budget::take`] acquires them for the process.
     pub(crate) fn charge(&self, client: IpAddr, count: usize) -> Option<ClientShare> {
         let client = client.to_canonical();
         let address = self.addresses.acquire(&Sender::Network(client), count as u64).ok()?;

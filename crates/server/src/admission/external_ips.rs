@@ -15,15 +15,15 @@ use crate::auth::rbac::{Attributes, Target};
 use crate::read::unavailable;
 use crate::{Authorization, Inner, access, allocate, object};
 
-/// The right to write any external IP. It is asked for at the cluster scope: a user with all rights in one namespace does not
-/// have it.
+/// The right to write any external IP. It is asked for at the cluster scope: a user with all rights
+/// in one namespace does not have it.
 const RIGHT: Attributes<'static> = Attributes {
     verb: "use",
     target: Target::Resource { group: "", resource: "services", subresource: "externalips", namespace: "", name: "" },
 };
 
-/// Refuses external IPs of a Service that are new and not allowed. Without roles (`AlwaysAllow`) every client is an
-/// administrator, and only the flags refuse.
+/// Refuses external IPs of a Service that are new and not allowed. Without roles (`AlwaysAllow`)
+/// every client is an administrator, and only the flags refuse.
 pub(crate) async fn admit(
     server: &Inner,
     user: Option<&User>,

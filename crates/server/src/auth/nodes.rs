@@ -58,13 +58,13 @@ pub fn right(node: &str, attributes: &Attributes<'_>) -> Right {
         ("coordination.k8s.io", "leases", "", "create") => when([LEASES, programmed::NAMESPACE].contains(&namespace)),
         ("coordination.k8s.io", "leases", "", "get" | "update" | "patch") => when(match namespace {
             LEASES => is_own_lease(name, node),
-            // A Pod that ends on one Node waits for the proxies of all Nodes, so it writes into their Leases; `restrict`
-            // holds it to the annotation by which it asks.
+            // A Pod that ends on one Node waits for the proxies of all Nodes, so it writes into
+            // their Leases; `restrict` holds it to the annotation by which it asks.
             programmed::NAMESPACE => reporter(name).is_some(),
             _ => false,
         }),
-        // Who of the Nodes answers for the address of a load balancer is seen by their heartbeats; the proxies of all Nodes
-        // report in their Leases.
+        // Who of the Nodes answers for the address of a load balancer is seen by their heartbeats;
+        // the proxies of all Nodes report in their Leases.
         ("coordination.k8s.io", "leases", "", "list" | "watch") => {
             when([LEASES, programmed::NAMESPACE].contains(&namespace))
         }
@@ -103,7 +103,8 @@ pub fn names(pod: &Value, resource: &str, name: &str) -> bool {
     }
 }
 
-/// Returns the audiences that the volumes of a Pod ask tokens for. None at all means the API server, and asks for no audience.
+/// Returns the audiences that the volumes of a Pod ask tokens for. None at all means the API
+/// server, and asks for no audience.
 pub fn token_audiences(pod: &Value) -> Vec<&str> {
     let volumes = pod.at("spec").list("volumes").iter();
     let sources = volumes.flat_map(|volume| volume.at("projected").list("sources"));
@@ -177,7 +178,8 @@ pub fn restrict(user: &User, kind: &Kind, object: &Value, old: Option<&Value>) -
     Ok(())
 }
 
-/// Returns true if a write changes nothing of a Lease but the revision that is waited for, and raises that.
+/// Returns true if a write changes nothing of a Lease but the revision that is waited for, and
+/// raises that.
 fn only_asks(object: &Value, old: &Value) -> bool {
     let awaited = |lease: &Value| {
         let text = lease.at("metadata").at("annotations").text(programmed::AWAITS).to_owned();

@@ -160,8 +160,9 @@ pub fn authority(dir: &Path, now: Timestamp) -> Result<Authority, Error> {
     Ok(Authority { pem: pair.certificate, certificate, issuer })
 }
 
-/// A certificate in a directory; made if it is missing, says something else, was signed by another authority, or has lived
-/// two thirds of its time. Where it cannot be written, on a full disk say, it is used for the life of the process.
+/// A certificate in a directory; made if it is missing, says something else, was signed by another
+/// authority, or has lived two thirds of its time. Where it cannot be written, on a full disk say,
+/// it is used for the life of the process.
 pub fn ensure(dir: &Path, file: &str, subject: &Subject, authority: &Authority, now: Timestamp) -> Result<Pair, Error> {
     if let Some(pair) = read(dir, file)?.filter(|pair| still_good(pair, subject, authority, now)) {
         return Ok(pair);
@@ -200,7 +201,8 @@ fn read(dir: &Path, file: &str) -> Result<Option<Pair>, Error> {
     Ok(half("crt")?.zip(half("key")?).map(|(certificate, key)| Pair { certificate, key }))
 }
 
-/// Writes both halves or none. After a crash in between, the certificate is not that of the key, and is made again.
+/// Writes both halves or none. After a crash in between, the certificate is not that of the key,
+/// and is made again.
 fn write(dir: &Path, file: &str, pair: &Pair) -> Result<(), Error> {
     let key = dir.join(format!("{file}.key"));
     let certificate = dir.join(format!("{file}.crt"));

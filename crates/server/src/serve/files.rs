@@ -10,14 +10,15 @@ pub fn make_dir(dir: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }
 
-/// Writes a file that only its owner may read. A reader sees the old or the new content, never a part, even after a crash. A file
-/// that has the content already is left alone, so that a start on a full disk needs no room for it.
+/// Writes a file that only its owner may read. A reader sees the old or the new content, never a
+/// part, even after a crash. A file that has the content already is left alone, so that a start on
+/// a full disk needs no room for it.
 pub fn write_secret(path: &Path, content: &[u8]) -> io::Result<()> {
     write_secrets(&[(path, content)])
 }
 
-/// Writes files of one directory like [`write_secret`], and replaces none of them before all are on disk: a full disk leaves a
-/// certificate with the key that belongs to it.
+/// Writes files of one directory like [`write_secret`], and replaces none of them before all are on
+/// disk: a full disk leaves a certificate with the key that belongs to it.
 pub fn write_secrets(files: &[(&Path, &[u8])]) -> io::Result<()> {
     let changed: Vec<_> = files.iter().filter(|(path, content)| !has_content(path, content)).collect();
     let drafts = changed.iter().map(|(path, _)| draft_name(path)).collect::<io::Result<Vec<_>>>()?;

@@ -1,4 +1,5 @@
-//! What a user may not do: addresses of the cluster, all namespaces at once, tokens that outlive their Pods.
+//! What a user may not do: addresses of the cluster, all namespaces at once, tokens that outlive
+//! their Pods.
 
 use fairlead_server::{Admission, Authorization, ExternalIps};
 use serde_json::{Value, json};

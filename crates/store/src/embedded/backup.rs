@@ -16,14 +16,16 @@ const RESTORE_STEP: u64 = 1_000_000_000;
 pub fn restore(from: &Path, data_dir: &Path) -> Result<(), Error> {
     let name = from.display().to_string();
     let source = match Database::builder().open_read_only(from) {
-        // The database of a store that was killed, by which a store goes on that has lost its journal.
+        // The database of a store that was killed, by which a store goes on that has lost its
+        // journal.
         Err(DatabaseError::RepairAborted) => return restore_repaired(from, data_dir),
         other => log::look(&other.map_err(|error| log::unreadable(&name, &error.into()))?, &name)?,
     };
     restore_from(&source, &name, data_dir)
 }
 
-/// Restores a database that redb must repair first: a copy of it, so that the original stays as it is.
+/// Restores a database that redb must repair first: a copy of it, so that the original stays as it
+/// is.
 fn restore_repaired(from: &Path, data_dir: &Path) -> Result<(), Error> {
     let name = from.display().to_string();
     file::create_dir(data_dir)?;

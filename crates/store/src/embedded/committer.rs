@@ -14,7 +14,7 @@ use crate::{Error, Outcome, Txn, Write};
 const BATCH_TXNS: usize = 512;
 /// Bytes in one sync, for the same reason.
 const BATCH_BYTES: usize = 8 << 20;
-/// How long a transaction may wait to be refused while the disk takes no writes.
+/// Maximum time that a transaction waits to be refused while the disk takes no writes.
 const BREATH: Duration = Duration::from_millis(20);
 
 /// A transaction and who waits for it.
@@ -68,7 +68,8 @@ impl Committer {
         self.close();
     }
 
-    /// Returns the next transaction. Until there is one, tries to open files again that could not be written.
+    /// Returns the next transaction. Until there is one, tries to open files again that could not
+    /// be written.
     fn next(&mut self, queue: &mut mpsc::Receiver<Job>) -> Option<Job> {
         while let Some(at) = self.retry {
             if Instant::now() >= at {

@@ -43,7 +43,8 @@ pub(super) struct Disk {
     pending: Vec<Event>,
 }
 
-/// What opening the files yields: the objects in any case, which can be read even if the disk takes no writes.
+/// Result of opening the files: the objects in any case, which can be read even if the disk takes
+/// no writes.
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) state: State,
@@ -54,12 +55,14 @@ pub(super) struct Opened {
 #[derive(Debug)]
 pub(super) struct Failure {
     why: String,
-    /// True if the cause can go away by itself, as a full disk does. The files are then opened again.
+    /// True if the cause can go away by itself, as a full disk does. The files are then opened
+    /// again.
     pub(super) temporary: bool,
 }
 
 impl Disk {
-    /// Opens the files, reads the database and what only the journal has, and takes the latter over into the database.
+    /// Opens the files, reads the database and what only the journal has, and takes the latter over
+    /// into the database.
     pub(super) fn open(place: &mut Place) -> Result<Opened, Error> {
         let (db, media) = (place.open)()?;
         let name = &place.name;
@@ -86,7 +89,8 @@ impl Disk {
             self.pending.extend_from_slice(events);
             return Ok(());
         }
-        // The other file is free when the database has what was in it. Writers wait for that if they are faster.
+        // The other file is free when the database has what was in it. Writers wait for that if
+        // they are faster.
         self.checkpoints.finish()?;
         self.journal.turn();
         self.journal.append()?;
@@ -133,9 +137,10 @@ impl From<redb::Error> for Failure {
     }
 }
 
-/// Returns true for want of room, memory or descriptors, and for calls to be made again. Other errors (EIO) say nothing about
-/// what is on disk: after a failed fsync the kernel may drop pages it reports as written
-/// (<https://wiki.postgresql.org/wiki/Fsync_Errors>), so that only a new start may trust the files.
+/// Returns true for want of room, memory or descriptors, and for calls to be made again. Other
+/// errors (EIO) say nothing about what is on disk: after a failed fsync the kernel may drop pages
+/// it reports as written (<https://wiki.postgresql.org/wiki/Fsync_Errors>), so that only a new
+/// start may trust the files.
 fn is_temporary(error: &io::Error) -> bool {
     let kind = matches!(
         error.kind(),

@@ -69,7 +69,8 @@ impl Drop for PartialCopy {
     }
 }
 
-/// Copies a database beside the place where a store will be, under the name of a file that is not yet whole.
+/// Copies a database beside the place where a store will be, under the name of a file that is not
+/// yet whole.
 pub(super) fn copy_partial(from: &Path, path: &Path) -> Result<PartialCopy, Error> {
     let copy = PartialCopy(partial_name(path));
     let mut target = open_file(copy.path())?;
@@ -84,7 +85,8 @@ pub(super) fn create_dir(path: &Path) -> Result<(), Error> {
     made.map_err(|error| Error::Unusable(format!("{} cannot be made: {error}", path.display())))
 }
 
-/// Opens the files of the journal, or makes them, empty, unless they must be there. The database is open, which locks them too.
+/// Opens the files of the journal, or makes them, empty, unless they must be there. The database is
+/// open, which locks them too.
 pub(super) fn open_journal(data_dir: &Path, required: bool) -> Result<[Medium; 2], Error> {
     let open = |name: &str| -> Result<Medium, Error> {
         let path = data_dir.join(name);

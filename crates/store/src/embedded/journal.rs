@@ -118,13 +118,14 @@ impl File {
     }
 }
 
-/// Writes the mark of a new generation into a file and makes the file at least `bytes` long; both are on disk when this returns.
-/// Nothing in the file may be needed any more.
+/// Writes the mark of a new generation into a file and makes the file at least `bytes` long; both
+/// are on disk when this returns. Nothing in the file may be needed any more.
 pub(super) fn begin(medium: &dyn StorageBackend, store: u64, generation: u64, bytes: usize) -> io::Result<()> {
     let len = usize::try_from(medium.len()?).map_err(io::Error::other)?;
     if len < bytes {
         medium.set_len(bytes as u64)?;
-        // Written and not only counted: a full disk is noticed now, and syncs of frames have no blocks to allocate.
+        // Written and not only counted: a full disk is noticed now, and syncs of frames have no
+        // blocks to allocate.
         medium.write(len as u64, &vec![0; bytes - len])?;
     }
     medium.write(0, &frame::mark(store, generation))?;

@@ -20,8 +20,9 @@ use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, TableDefi
 
 use crate::{Draft, Entry, Error, Event, Revision};
 
-/// The layout this program writes, and the newest it reads. Format 1 had no journal: a program that knows only that one would
-/// not see what is in it. Format 2 had no generations: a program that knows only that one would write over them.
+/// The layout this program writes, and the newest it reads. Format 1 had no journal: a program that
+/// knows only that one would not see what is in it. Format 2 had no generations: a program that
+/// knows only that one would write over them.
 pub(crate) const FORMAT: u64 = 3;
 
 pub(crate) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
@@ -38,7 +39,8 @@ pub(crate) struct Meta {
     pub(crate) history: Revision,
     /// Not yet given in a copy, and in format 1.
     pub(crate) store: Option<u64>,
-    /// The journal files that must be there. `None` if the database has everything: the store was closed, or is a copy.
+    /// The journal files that must be there. `None` if the database has everything: the store was
+    /// closed, or is a copy.
     pub(crate) journal: Option<JournalMark>,
 }
 
@@ -81,7 +83,7 @@ pub(crate) struct Append<'a> {
     pub(crate) journal: JournalNeed,
 }
 
-/// What a batch changes about the journal files that must be there.
+/// Changes of a batch to the journal files that must be there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum JournalNeed {
     /// Both files, up to a revision that is durable in one of them.

@@ -56,7 +56,8 @@ pub(super) fn check<'a>(source: &ReadTransaction, files: &'a [Vec<u8>; 2], name:
     Ok(Unseen { frames, newest, meta })
 }
 
-/// Puts the unseen frames into the database and begins a new generation of the journal; returns the number of the store.
+/// Puts the unseen frames into the database and begins a new generation of the journal; returns the
+/// number of the store.
 pub(super) fn take_over(
     db: &Database,
     media: &[Medium; 2],
@@ -119,7 +120,8 @@ fn check_files(files: &[Vec<u8>; 2], store: Option<u64>, mark: JournalMark, name
     Ok(())
 }
 
-/// Refuses the journal of a store whose database is missing: the one that is there was made just now.
+/// Refuses the journal of a store whose database is missing: the one that is there was made just
+/// now.
 fn check_no_other_store(files: &[Vec<u8>; 2], store: Option<u64>, name: &str) -> Result<(), Error> {
     for (file, bytes) in JOURNAL.iter().zip(files) {
         if frame::read_mark(bytes).is_some_and(|(of, _)| Some(of) != store) {
@@ -179,7 +181,8 @@ fn remains(files: &[Vec<u8>; 2], missing: &[Frame<'_>]) -> Vec<Remains> {
     };
     let places = files.iter().enumerate().map(|(file, bytes)| (file, next(bytes), bytes));
     let unreadable = places.filter(|(_, at, bytes)| {
-        // Files of format 2 have frames where the mark is now, and any bytes where the first frame is.
+        // Files of format 2 have frames where the mark is now, and any bytes where the first frame
+        // is.
         let there = bytes.get(*at..).filter(|_| frame::read_mark(bytes).is_some()).unwrap_or_default();
         there.iter().take(frame::HEAD).any(|byte| *byte != 0) && frame::read(bytes, *at).is_none()
     });

@@ -16,8 +16,9 @@ pub const HOST_IMAGE: &str = "host";
 
 /// The user and group that belong to nobody; greater ones are given to no account either.
 const NOBODY: i64 = 65534;
-/// The users and groups that Nodes give to Pods unless told otherwise, one to each. A Pod that chooses one itself may be another's.
-/// No system or tool gives numbers between 1879048192 and 2147483647 away (systemd, docs/UIDS-GIDS.md).
+/// The users and groups that Nodes give to Pods unless told otherwise, one to each. A Pod that
+/// chooses one itself may be another's. No system or tool gives numbers between 1879048192 and
+/// 2147483647 away (systemd, docs/UIDS-GIDS.md).
 pub const POD_USERS: std::ops::RangeInclusive<i64> = 1_900_000_000..=1_900_065_535;
 /// Ports below are for privileged processes.
 const FREE_PORTS: i64 = 1024;

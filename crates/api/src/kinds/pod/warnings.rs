@@ -173,7 +173,8 @@ fn warn_of_hidden_variables(container: &Value, path: &Path, warnings: &mut Vec<S
     }
 }
 
-/// Maximum number of ports of a Pod that are compared with each other. Every pair is looked at, so time grows with the square.
+/// Maximum number of ports of a Pod that are compared with each other. Every pair is looked at, so
+/// time grows with the square.
 const MAX_COMPARED_PORTS: usize = 1000;
 
 fn warn_of_ports(containers: &[(&Value, Path)], warnings: &mut Vec<String>) {

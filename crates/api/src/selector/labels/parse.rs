@@ -3,7 +3,8 @@
 use super::{Operator, Requirement, Wanted};
 use crate::{golang, names};
 
-/// Maximum number of requirements of a selector. Each is checked for each object of a list, and 100,000 objects are common.
+/// Maximum number of requirements of a selector. Each is checked for each object of a list, and
+/// 100,000 objects are common.
 const MAX_REQUIREMENTS: usize = 256;
 
 /// The requirements a text states.

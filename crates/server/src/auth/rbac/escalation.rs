@@ -82,8 +82,9 @@ fn check_binding(policy: &Policy, user: &User, write: &Write<'_>) -> Result<(), 
     held(policy, user, namespace, &rules).map_err(Mistake::Escalation)
 }
 
-/// Maximum number of rights of one verb and one thing each in a role that is compared with the rights of its writer. They are the
-/// product of the lists of a rule: four lists of 1,000 words make 10^12.
+/// Maximum number of rights of one verb and one thing each in a role that is compared with the
+/// rights of its writer. They are the product of the lists of a rule: four lists of 1,000 words
+/// make 10^12.
 const MAX_ATOMS: usize = 10_000;
 /// Maximum number of missing rights that a message lists.
 const MAX_MISSING: usize = 500;

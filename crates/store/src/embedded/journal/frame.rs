@@ -33,7 +33,8 @@ use crate::{Event, Revision};
 const MAGIC: [u8; 4] = *b"FLJ1";
 /// The beginning of the mark.
 const MARK: [u8; 4] = *b"FLG1";
-/// Offset of the first frame. A disk writes sectors of at most 4096 bytes at once, so that no frame can damage the mark.
+/// Offset of the first frame. A disk writes sectors of at most 4096 bytes at once, so that no frame
+/// can damage the mark.
 pub(in crate::embedded) const START: usize = 4096;
 /// Frames begin at multiples of this.
 const ALIGN: usize = 8;

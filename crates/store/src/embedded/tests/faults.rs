@@ -1,4 +1,5 @@
-//! Errors of single calls: each call of a store once, from its opening over several turns of the journal to its closing.
+//! Errors of single calls: each call of a store once, from its opening over several turns of the
+//! journal to its closing.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,8 @@ async fn a_store_goes_on_by_itself_after_a_temporary_error_of_any_call() {
     let mut rng = seeded();
     for (errno, name) in TEMPORARY {
         let mut calls = 0;
-        // Each error at some calls, all of them at each call together; each of them at each call in the long run.
+        // Each error at some calls, all of them at each call together; each of them at each call in
+        // the long run.
         let step = if full() { 1 } else { TEMPORARY.len() as u32 };
         calls += if full() { 0 } else { rng.u32(..step) };
         while fail_and_go_on(&mut rng, calls, errno, name).await {
@@ -51,7 +53,8 @@ async fn fail_and_go_on(rng: &mut fastrand::Rng, calls: u32, errno: i32, name: &
     leave_a_journal(&machine, &mut told, rng).await;
     machine.fail(calls, errno, rng.u32(1..4));
     let began = Instant::now();
-    // A database that cannot be opened at all cannot be read either: this start ends with an error, and the next succeeds.
+    // A database that cannot be opened at all cannot be read either: this start ends with an error,
+    // and the next succeeds.
     let store = loop {
         match machine.open() {
             Ok(store) => break store,

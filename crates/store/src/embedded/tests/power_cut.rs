@@ -119,7 +119,8 @@ impl Machine {
         room.errno = Some(ENOSPC);
     }
 
-    /// After so many calls, the next ones fail with an error. A write that fails has written half of its bytes.
+    /// After so many calls, the next ones fail with an error. A write that fails has written half
+    /// of its bytes.
     pub(super) fn fail(&self, calls: u32, errno: i32, failures: u32) {
         let mut room = self.0.lock().expect("no panics");
         room.budget = Some(calls);
@@ -320,7 +321,8 @@ async fn cut_and_look(rng: &mut fastrand::Rng, calls: u32) -> bool {
     interrupted
 }
 
-/// Once the database has taken over what one file of the journal had, it knows that the other one is being filled.
+/// Once the database has taken over what one file of the journal had, it knows that the other one
+/// is being filled.
 #[tokio::test]
 async fn a_journal_of_earlier_in_the_same_opening_is_refused() {
     let mut rng = seeded();

@@ -86,7 +86,8 @@ async fn a_journal_file_that_is_missing_empty_or_cut_is_named() {
     let ends: Vec<usize> = crate::embedded::journal::frame::all(&whole).map(|frame| frame.end).collect();
     assert_eq!(ends.len(), 3);
     for file in FILES {
-        // Without the file, without a byte, before and after the first block, at each end of a frame, and one byte short.
+        // Without the file, without a byte, before and after the first block, at each end of a
+        // frame, and one byte short.
         let cuts = [None, Some(0), Some(40), Some(4096), Some(whole.len() - 1)];
         for cut in cuts.into_iter().chain(ends.iter().copied().map(Some)) {
             let data = dir.path().join("cut");
@@ -99,7 +100,8 @@ async fn a_journal_file_that_is_missing_empty_or_cut_is_named() {
                     file.set_len(len as u64).expect("cut");
                 }
             }
-            // Refusing changes nothing: the second start says it too, and with its file the store opens.
+            // Refusing changes nothing: the second start says it too, and with its file the store
+            // opens.
             for _ in 0..2 {
                 let why = refusal(Embedded::open(&data));
                 assert!(why.contains(file) && why.contains("fairlead restore"), "{cut:?}: {why}");
@@ -122,7 +124,8 @@ async fn files_of_a_journal_in_each_others_place_lose_nothing() {
     assert_eq!(revision(&open(&data)).await, 3);
 }
 
-/// The files of an earlier opening of the same store have its number and revisions that are too old to be missed.
+/// The files of an earlier opening of the same store have its number and revisions that are too old
+/// to be missed.
 #[tokio::test]
 async fn a_journal_file_of_an_earlier_opening_is_refused() {
     let dir = killed(3).await;
