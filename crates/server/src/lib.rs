@@ -421,13 +421,13 @@ impl Call<'_> {
             Operation::Get => CountedBody::default(),
             _ => self.collect(body, body::MAX_BODY).await?,
         };
-        // A large request waits for its place without a seat, so that one user's large requests do
-        // not use up the seats.
-        let place = self.server.large.enter(&user.name, body.bytes.len()).await;
-        self.placed = place.is_some();
         // The seat is free again once the answer is made, as in kube-apiserver: how fast the client
         // takes the answer does not matter to others.
         let _seat = self.seat().await?;
+        // A place is held only while there is work, and so taken last: a request that waited for its
+        // seat with one would keep large requests of administrators and the control loop waiting.
+        let place = self.server.large.enter(&user.name, body.bytes.len()).await;
+        self.placed = place.is_some();
         let reply = match operation {
             Operation::Get => read::get(&*self.server.store, target, self.query.text("resourceVersion")).await?,
             _ => {
