@@ -10,6 +10,7 @@ use crate::env::EnvFlags;
 use crate::explain::ExplainFlags;
 use crate::history::HistoryFlags;
 use crate::history::difference::DiffFlags;
+use crate::image::ImageFlags;
 use crate::lb::LbFlags;
 use crate::objects::{ApplyFlags, DeleteFlags, DescribeFlags, EventsFlags, GetFlags, WatchFlags};
 use crate::pods::{ExecFlags, LogsFlags, PsFlags, RunFlags, StopFlags};
@@ -156,6 +157,9 @@ pub(crate) enum Command {
     /// End Pods: no new connections first, then the process
     #[command(after_help = examples::STOP)]
     Stop(StopFlags),
+    /// Load images for Pods of this machine from files; list and remove them
+    #[command(after_help = examples::IMAGE)]
+    Image(ImageFlags),
     /// Make a process, VM or foreign host an endpoint of a Service, checked and drained, while this program runs
     #[command(args_override_self = true, after_help = examples::REGISTER)]
     Register(Box<RegisterFlags>),

@@ -35,6 +35,7 @@ mod control;
 mod dns;
 mod flags;
 mod history;
+mod images;
 mod join;
 mod machine;
 mod node;

@@ -19,6 +19,7 @@ mod explain;
 mod form;
 mod gates;
 mod history;
+mod image;
 mod lb;
 mod logs;
 mod objects;
@@ -129,6 +130,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Logs(flags) => threads()?.block_on(pods::logs::run(flags)),
         Command::Exec(flags) => exit(threads()?.block_on(pods::exec::run(flags))?),
         Command::Stop(flags) => threads()?.block_on(pods::stop::run(flags)),
+        Command::Image(flags) => image::run(flags, &environment),
         Command::Register(flags) => std::process::exit(threads()?.block_on(wire::register(&flags))?),
         Command::Backup { file, flags } => {
             let config = config::load(*flags, Role::Server, &environment)?;

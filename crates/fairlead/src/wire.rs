@@ -50,7 +50,7 @@ pub(crate) const KUBECONFIG: &str = "admin.kubeconfig";
 /// How long the link works that is shown at the start.
 const FIRST_LINK: SignedDuration = SignedDuration::from_hours(1);
 /// The directory of Pods in the data directory.
-const PODS: &str = "pods";
+pub(crate) const PODS: &str = "pods";
 
 /// Runs until a signal comes.
 pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
@@ -241,6 +241,7 @@ fn options(
             external_ip_ranges: config.external_ip_ranges.clone(),
             load_balancer_pools: config.balancer.as_ref().map(balancer::pools).unwrap_or_default(),
             load_balancer: config.balancer.as_ref().map(balancer::limits),
+            grants_for_images: config.node.as_ref().is_some_and(|node| node.pods),
         },
         advertise: inside.unwrap_or_else(|| SocketAddr::new(advertised(config), address.port())),
         authorization: config.authorization,

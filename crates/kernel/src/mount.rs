@@ -49,6 +49,26 @@ pub fn processes(target: &Path) -> Result<(), Error> {
     fresh("proc", target, libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC, "")
 }
 
+/// Mounts `lower` at a place so that what is written there goes to `upper` and `lower` stays as it is. `work` is an empty
+/// directory on the file system of `upper`. The paths hold no comma, colon or backslash, which separate the options of the
+/// file system (Documentation/filesystems/overlayfs.rst). Device files in `lower` are of no use, and programs with a setuid
+/// bit give their user's rights only with `setuid`.
+pub fn copy_on_write(lower: &Path, upper: &Path, work: &Path, target: &Path, setuid: bool) -> Result<(), Error> {
+    let options = format!("lowerdir={},upperdir={},workdir={}", lower.display(), upper.display(), work.display());
+    let nosuid = if setuid { 0 } else { libc::MS_NOSUID };
+    fresh("overlay", target, libc::MS_NODEV | nosuid, &options)
+}
+
+/// Mounts a directory of terminals of its own, in which those of others are not seen.
+pub fn terminals(target: &Path) -> Result<(), Error> {
+    fresh("devpts", target, libc::MS_NOSUID | libc::MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620")
+}
+
+/// Mounts what the kernel tells of devices and of the network of this namespace, to be read only.
+pub fn system(target: &Path) -> Result<(), Error> {
+    fresh("sysfs", target, libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC | libc::MS_RDONLY, "")
+}
+
 fn fresh(kind: &str, target: &Path, flags: libc::c_ulong, options: &str) -> Result<(), Error> {
     let action = format!("mounting a {kind} at {}", target.display());
     let done = (|| {

@@ -16,6 +16,7 @@ pub mod env;
 mod exec;
 pub mod host;
 pub mod hosts;
+pub mod images;
 mod leave;
 mod metrics;
 mod network;

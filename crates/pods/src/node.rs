@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::addresses::{Full, Pool};
 use crate::container::Run;
+use crate::images::{Image, Store};
 use crate::metrics::Metrics;
 use crate::network::Plugged;
 use crate::settings::Settings;
@@ -111,6 +112,11 @@ impl Node {
             users: Mutex::default(),
             plugged: Arc::default(),
         }
+    }
+
+    /// Returns what a name of an image means here, if anything.
+    pub(crate) fn image(&self, name: &str) -> Option<Image> {
+        self.settings.images.find(name, &Store::new(&self.settings.data))
     }
 
     /// Where the state of Pods is.

@@ -65,7 +65,7 @@ impl Record {
         entries.filter_map(|entry| Record::read(&entry.path())).collect()
     }
 
-    fn read(folder: &Path) -> Option<Record> {
+    pub(crate) fn read(folder: &Path) -> Option<Record> {
         serde_json::from_slice(&fs::read(folder.join(FILE)).ok()?).ok()
     }
 

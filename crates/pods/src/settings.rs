@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
+use crate::images::Images;
 use crate::resolv::DnsSettings;
 use crate::users::UserRange;
 
@@ -27,6 +28,8 @@ pub struct Settings {
     /// Users of Pods. Each Pod has one of its own, and the group of the same number, unless it says
     /// `runAsUser` and `runAsGroup`.
     pub users: UserRange,
+    /// Images that the config file maps.
+    pub images: Images,
     /// User and group of Pods that a version without [`Settings::users`] has started.
     pub nobody: (u32, u32),
     /// A log file of so many bytes is full.
@@ -53,6 +56,7 @@ impl Settings {
             pod_ranges: Vec::new(),
             ca: None,
             users: UserRange::default(),
+            images: Images::default(),
             nobody: (65534, 65534),
             log_size: 10 << 20,
             log_files: 5,

@@ -15,6 +15,7 @@ mod init;
 pub(crate) mod launch;
 pub(crate) mod log;
 mod program;
+mod root;
 mod serve;
 pub(crate) mod terminal;
 mod view;

@@ -101,7 +101,7 @@ fn container(facts: &Facts<'_>, place: usize, unit: &Unit, phase: &str) -> Value
         "ready": is_ready(unit),
         "restartCount": unit.restarts(),
         "image": spec.text("image"),
-        "imageID": "",
+        "imageID": unit.image_id,
         "started": unit.is_running() && unit.started,
     });
     let uid = facts.pod.at("metadata").text("uid");

@@ -7,18 +7,20 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use fairlead_api::kinds::pod::privileges::{self, GRANTED};
 use fairlead_api::{Kind, Look, kinds};
 use fairlead_cluster::{Error, Severity};
 use serde_json::Value;
 
 use crate::env::{self, Environment, Given};
 use crate::hosts::{self, Network};
+use crate::images::{Accounts, Image, ImageUser};
 use crate::network::Names;
 use crate::node::Node;
-use crate::refuse::{self, Refused, who};
+use crate::refuse::{NO_IMAGE, Refused, UsualUsers, who};
 use crate::resolv;
 use crate::shim::launch::{Launch, Log, Mount, Program, Who, replace};
-use crate::volumes::{ACCOUNT, Volumes};
+use crate::volumes::{ACCOUNT, SHARED_MEMORY, Volumes};
 use crate::words;
 
 /// Where programs are, for containers that do not say.
@@ -29,6 +31,7 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 pub(crate) struct Wanted<'a> {
     pub(crate) pod: &'a Value,
     pub(crate) container: &'a Value,
+    pub(crate) image: &'a Image,
     pub(crate) addresses: &'a [String],
     pub(crate) volumes: &'a Volumes,
     /// The Pod's user, and the number of its group. `None`: that of earlier versions.
@@ -40,15 +43,23 @@ pub(crate) struct Wanted<'a> {
 
 /// What a shim is told to start it.
 pub(crate) async fn launch(node: &Node, wanted: Wanted<'_>) -> Result<Launch, Refused> {
-    let Wanted { pod, container, .. } = wanted;
+    let Wanted { pod, container, image, .. } = wanted;
     let (meta, spec) = (pod.at("metadata"), pod.at("spec"));
+    let accounts = image.accounts().map_err(|error| {
+        let root = image.root.as_deref().unwrap_or(Path::new("/")).display();
+        no_image(format!("the files of image {:?} cannot be read: {root}: {error}", container.text("image")))
+    })?;
     let environment = environment(node, &wanted).await?;
     let own_network = !spec.flag("hostNetwork");
     let own = wanted.user.map_or(node.settings.nobody, |user| (user, user));
-    let who = who(pod, container, own)?;
+    let who = who(pod, container, &usual_users(pod, image, &accounts, own)?, |user| {
+        let user = accounts.user(&user.to_string()).ok().filter(|_| image.root.is_some())?;
+        Some(user.group)
+    })?;
     let name = hosts::name(pod, &node.settings.dns.cluster_domain).map_err(|mistake| config(mistake.to_string()))?;
     let mounts = mounts(node, &wanted, &environment)?;
-    let program = program(container, &environment, who, own_network.then_some(&*name.kernel))?;
+    let hostname = own_network.then_some(&*name.kernel);
+    let program = program(&wanted, &environment, who, &accounts, hostname)?;
     let file = node.log(pod, container.text("name"), wanted.run);
     Ok(Launch {
         program,
@@ -56,6 +67,7 @@ pub(crate) async fn launch(node: &Node, wanted: Wanted<'_>) -> Result<Launch, Re
         hostname: own_network.then_some(name.kernel),
         own_processes: !spec.flag("hostPID"),
         own_ipc: !spec.flag("hostIPC"),
+        root: image.root.clone(),
         mounts,
         read_only: container.at("securityContext").flag("readOnlyRootFilesystem"),
         stdin: container.flag("stdin"),
@@ -70,32 +82,52 @@ fn config(message: String) -> Refused {
     Refused { reason: env::CONFIG_ERROR, message }
 }
 
-fn program(container: &Value, environment: &Environment, who: Who, hostname: Option<&str>) -> Result<Program, Refused> {
-    let words = refuse::command(container).into_iter().map(|word| environment.expand(word));
-    let arguments: Option<Vec<String>> = words.collect();
+/// Why a container waits for its image.
+pub(crate) fn no_image(message: String) -> Refused {
+    Refused { reason: NO_IMAGE, message }
+}
+
+/// Returns the users of a container that its Pod does not choose.
+fn usual_users(pod: &Value, image: &Image, accounts: &Accounts, own: (u32, u32)) -> Result<UsualUsers, Refused> {
+    let root = ImageUser { user: 0, group: 0, groups: Vec::new() };
+    // Who has the machine's files is never a user of theirs because of an image.
+    let of_image = image.root.as_ref().map(|_| match image.user.as_deref() {
+        Some(user) if !user.is_empty() => accounts.user(user).map_err(config),
+        _ => Ok(root),
+    });
+    let granted = privileges::annotation(pod) == Some(GRANTED);
+    Ok(UsualUsers { own, image: of_image.transpose()?, root_allowed: granted || image.chosen_user })
+}
+
+fn program(
+    wanted: &Wanted<'_>,
+    environment: &Environment,
+    who: Who,
+    accounts: &Accounts,
+    hostname: Option<&str>,
+) -> Result<Program, Refused> {
+    let Wanted { container, image, .. } = *wanted;
+    let line = image.command_line(container);
+    let of_image = line.image.into_iter().map(|word| Some(word.to_owned()));
+    let arguments = of_image.chain(line.container.into_iter().map(|word| environment.expand(word)));
+    let arguments: Option<Vec<String>> = arguments.collect();
     let arguments =
         arguments.ok_or_else(|| config("an argument is longer than the kernel hands to a program".to_owned()))?;
-    let mut usual = vec![("PATH", PATH.to_owned()), ("HOME", home(who.user))];
+    let home = accounts.home(who.user).unwrap_or_else(|| "/".to_owned());
+    let mut usual = vec![("PATH", PATH.to_owned()), ("HOME", home)];
     usual.extend(hostname.map(|name| ("HOSTNAME", name.to_owned())));
     if container.flag("tty") {
         usual.push(("TERM", "xterm".to_owned()));
     }
-    let said: BTreeSet<&str> = environment.variables.iter().map(|(name, _)| name.as_str()).collect();
-    let usual =
-        usual.into_iter().filter(|(name, _)| !said.contains(name)).map(|(name, value)| (name.to_owned(), value));
-    let folder = Some(container.text("workingDir")).filter(|folder| !folder.is_empty()).unwrap_or("/").to_owned();
-    Ok(Program { arguments, environment: usual.chain(environment.variables.clone()).collect(), folder, who })
-}
-
-/// The home of a user, `/` for one nobody knows.
-fn home(user: u32) -> String {
-    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let homes = users.lines().filter_map(|line| {
-        let fields: Vec<&str> = line.split(':').collect();
-        (fields.get(2)?.parse() == Ok(user)).then(|| fields.get(5).map(|home| (*home).to_owned()))?
-    });
-    let mut homes = homes.filter(|home| !home.is_empty());
-    homes.next().unwrap_or_else(|| "/".to_owned())
+    // The container's own variables count before those of the image, and these before the usual ones.
+    let mut variables: BTreeSet<&str> = environment.variables.iter().map(|(name, _)| name.as_str()).collect();
+    let of_image: Vec<_> = image.env.iter().filter(|(name, _)| variables.insert(name)).cloned().collect();
+    let usual = usual.into_iter().filter(|(name, _)| !variables.contains(name));
+    let usual = usual.map(|(name, value)| (name.to_owned(), value));
+    let environment = usual.chain(of_image).chain(environment.variables.clone()).collect();
+    let folders = [container.text_opt("workingDir"), image.working_dir.as_deref()];
+    let folder = folders.into_iter().flatten().find(|folder| !folder.is_empty()).unwrap_or("/");
+    Ok(Program { arguments, environment, folder: folder.to_owned(), who })
 }
 
 async fn environment(node: &Node, wanted: &Wanted<'_>) -> Result<Environment, Refused> {
@@ -171,7 +203,7 @@ pub(crate) fn write_files(node: &Node, pod: &Value, addresses: &[String]) -> Res
 }
 
 fn mounts(node: &Node, wanted: &Wanted<'_>, environment: &Environment) -> Result<Vec<Mount>, Refused> {
-    let Wanted { pod, container, volumes, .. } = *wanted;
+    let Wanted { pod, container, image, volumes, .. } = *wanted;
     let folder = node.folder(pod.at("metadata").text("uid")).join("etc");
     let file = |name: &str, optional: bool| Mount {
         source: folder.join(name),
@@ -183,10 +215,14 @@ fn mounts(node: &Node, wanted: &Wanted<'_>, environment: &Environment) -> Result
     let read_only = container.at("securityContext").flag("readOnlyRootFilesystem");
     // Before what is to be mounted below them, or in their place.
     let mut mounts = volumes.private(pod.at("spec").flag("hostIPC"), read_only);
+    if image.root.is_some() {
+        // The image's /tmp is the container's own already, with what the image has there.
+        mounts.retain(|mount| mount.target == Path::new(SHARED_MEMORY));
+    }
     mounts.extend([file("hosts", false), file("resolv.conf", false)]);
     mounts.extend(words::mount(node, pod, container, wanted.run));
     if !pod.at("spec").flag("hostNetwork") {
-        mounts.push(file("hostname", true));
+        mounts.push(file("hostname", image.root.is_none()));
     }
     let account = volumes.account.iter().map(|folder| Mount {
         source: folder.clone(),

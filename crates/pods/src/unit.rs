@@ -34,6 +34,9 @@ pub(crate) struct Unit {
     pub(crate) started: bool,
     /// It passes its readiness probe.
     pub(crate) ready: bool,
+    /// The image it was started with last; empty for the machine's files.
+    #[serde(default)]
+    pub(crate) image_id: String,
 }
 
 /// What a container is for.
@@ -100,6 +103,7 @@ impl Unit {
             wait: 0,
             started: false,
             ready: false,
+            image_id: String::new(),
         }
     }
 

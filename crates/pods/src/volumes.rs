@@ -39,7 +39,7 @@ pub(crate) struct Volumes {
 pub(crate) const PRIVATE: [&str; 3] = [TMP, VAR_TMP, SHARED_MEMORY];
 const TMP: &str = "/tmp";
 const VAR_TMP: &str = "/var/tmp";
-const SHARED_MEMORY: &str = "/dev/shm";
+pub(crate) const SHARED_MEMORY: &str = "/dev/shm";
 /// Room for temporary files of a Pod, in /tmp and /var/tmp together. More is had by an emptyDir.
 const TMP_SIZE: &str = "size=128m,nr_inodes=16k,mode=0755";
 /// Room for shared memory of a Pod, as container run times have it.

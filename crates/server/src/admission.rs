@@ -20,6 +20,9 @@ pub struct Admission {
     pub load_balancer_pools: Vec<RangeInclusive<IpAddr>>,
     /// The load balancer that runs beside this server, if one does: what it cannot carry is refused at once.
     pub load_balancer: Option<LoadBalancer>,
+    /// Nodes of this cluster run images by themselves: grants of host privileges are noted on Pods with any image. Else the
+    /// Pods with images are those of other run times, which know no such grants.
+    pub grants_for_images: bool,
 }
 
 /// Users that may write new external IPs. A Service with the address of another machine gets the packets

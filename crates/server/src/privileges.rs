@@ -11,15 +11,16 @@ use crate::auth::User;
 use crate::auth::rbac::{Attributes, Decision, Target as About};
 
 /// Notes on a new Pod that it may have what it asks for, if who makes it may give that. Otherwise the warning says what is
-/// missing.
+/// missing. With `any_image` that is done for Pods with other images than the host's files, too.
 pub(crate) fn grant(
     access: &Access,
+    any_image: bool,
     user: Option<&User>,
     namespace: &str,
     kind: &Kind,
     pod: &mut Value,
 ) -> Option<String> {
-    if *kind != kinds::POD || !privileges::runs_on_host(pod) {
+    if *kind != kinds::POD || !any_image && !privileges::runs_on_host(pod) {
         return None;
     }
     let asked = privileges::asked(pod);

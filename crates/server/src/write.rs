@@ -91,7 +91,8 @@ impl Request<'_> {
         }
         (self.kind().rules.admit)(&mut object, &self.server.options.settings)?;
         let access = &self.server.access;
-        let warning = privileges::grant(access, self.user, &self.target.namespace, self.kind(), &mut object);
+        let any_image = self.server.options.admission.grants_for_images;
+        let warning = privileges::grant(access, any_image, self.user, &self.target.namespace, self.kind(), &mut object);
         self.warnings.extend(warning);
         let generated =
             object.at("metadata").text("name").is_empty() && !object.at("metadata").text("generateName").is_empty();

@@ -6,6 +6,7 @@ pub mod declined;
 pub mod etcd;
 pub mod http;
 pub mod https;
+pub mod image;
 pub mod kubectl;
 pub mod need;
 pub mod server;

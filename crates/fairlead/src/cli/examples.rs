@@ -93,6 +93,27 @@ Example:
 pub(crate) const STOP: &str = "\
 Example:
   fairlead stop web-1 web-2 --grace 5";
+/// Of `image`.
+pub(crate) const IMAGE: &str = "\
+Examples:
+  fairlead image load agnhost.tar    an OCI archive, or of docker save
+  fairlead image ls                  what was loaded
+  fairlead image rm agnhost:2.59     one of them goes";
+/// Of `image load`.
+pub(crate) const IMAGE_LOAD: &str = "\
+Examples:
+  fairlead image load agnhost.tar                        named as in the file
+  fairlead image load layout --name example.com/web:1    a directory that is an OCI image layout
+  fairlead image load nginx.tar --user root              it may be root, with a container's usual capabilities";
+/// Of `image ls`.
+pub(crate) const IMAGE_LS: &str = "\
+Example:
+  fairlead image ls";
+/// Of `image rm`.
+pub(crate) const IMAGE_RM: &str = "\
+Examples:
+  fairlead image rm example.com/web:1    by its name
+  fairlead image rm 0123456789ab         by its digest";
 /// Of `register`.
 pub(crate) const REGISTER: &str = "\
 Example:

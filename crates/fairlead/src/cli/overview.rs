@@ -19,6 +19,7 @@ const ROWS: &[(&str, &[&str], &str)] = &[
     ("", &["history", "diff"], "What they were, and what changed since"),
     ("Pods", &["run", "ps", "stop"], "Run commands as Pods; show and end them"),
     ("", &["logs", "exec", "env"], "What they say; run beside them; variables"),
+    ("", &["image"], "Images of containers: load, list, remove"),
     ("Parts", &["server", "control"], "The API server; controllers of a cluster"),
     ("", &["proxy", "dns", "balancer"], "For kube-proxy, CoreDNS and MetalLB"),
     ("Keep", &["backup", "restore"], "Copy the store into a file, and back"),

@@ -1,11 +1,13 @@
 //! Every option there is, once: the same names on the command line and in the config file. Values are texts here; what they
-//! mean, and what holds without them, is `config`'s matter.
+//! mean, and what holds without them, is `config`'s matter. What has more than one level stands in the file alone.
 
 use std::fmt;
 
 use clap::Args;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
+
+use super::images::ImageEntry;
 
 /// A value as somebody wrote it. In a file a list stands for its items with commas between, and a map for `key=value` pairs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,20 +19,24 @@ impl From<&str> for Text {
     }
 }
 
-/// Makes the struct of options and the rule that those given first win.
+/// Makes the struct of options and the rule that those given first win. What follows the semicolon is for the file alone.
 macro_rules! flags {
-    ($($(#[$attribute:meta])+ $name:ident : $type:ty,)*) => {
+    ($($(#[$attribute:meta])+ $name:ident : $type:ty,)*; $($key:ident : $value:ty,)*) => {
         /// The options. `None` where nobody said anything.
         #[derive(Debug, Clone, Default, PartialEq, Eq, Args, Deserialize)]
         #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
         pub(crate) struct Flags {
             $(#[arg(long)] $(#[$attribute])+ pub(crate) $name: $type,)*
+            $(#[arg(skip)] pub(crate) $key: $value,)*
         }
 
         impl Flags {
             /// These options, completed by others.
             pub(crate) fn or(self, other: Flags) -> Flags {
-                Flags { $($name: <$type as Join>::join(self.$name, other.$name),)* }
+                Flags {
+                    $($name: <$type as Join>::join(self.$name, other.$name),)*
+                    $($key: <$value as Join>::join(self.$key, other.$key),)*
+                }
             }
         }
     };
@@ -260,6 +266,8 @@ flags! {
     /// How much to log: error, warn, info, debug, trace, or a number as in kube-apiserver [default: info]
     #[arg(short = 'v', alias = "v", value_name = "LEVEL")]
     log_level: Option<Text>,
+    ;
+    images: Option<Vec<ImageEntry>>,
 }
 
 /// Options that may be given several times stand in a file once.

@@ -12,7 +12,8 @@ use tracing_subscriber::filter::LevelFilter;
 
 use super::flags::{Flags, Text};
 use super::{
-    Environment, LogFormat, Node, Role, balancer, log_format, log_level, machine, node, path, proxy, text, value,
+    Environment, LogFormat, Node, Role, balancer, images, log_format, log_level, machine, node, path, proxy, read_file,
+    text, value,
 };
 
 /// Where the API of a Node's Pods listens.
@@ -21,6 +22,9 @@ const PORT: u16 = 10250;
 /// The options of `fairlead join`.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct JoinFlags {
+    /// Config file, of which the key `images` counts [default: /etc/fairlead/config.yaml, then $XDG_CONFIG_HOME/fairlead/config.yaml]
+    #[arg(long, value_name = "FILE")]
+    config: Option<Text>,
     /// The server to join, as https://192.0.2.1:6443; afterwards it is remembered
     #[arg(long, value_name = "URL")]
     server: Option<Text>,
@@ -122,6 +126,9 @@ impl Join {
         if let Some(url) = server.filter(|url| !url.starts_with("https://")) {
             return Err(value::invalid("server", url, "want a URL that begins with https://"));
         }
+        let file = path(&flags.config).or_else(|| environment.config_file());
+        let images = file.map(|file| read_file(&file)).transpose()?.and_then(|file| file.images);
+        images::images(images.as_deref())?;
         Ok(Join {
             data_dir: path(&flags.data_dir).map_or_else(|| environment.data_dir(), Ok)?,
             server: server.map(str::to_owned),
@@ -132,6 +139,7 @@ impl Join {
             log_format: log_format(&flags.log_format)?,
             log_level: log_level(&flags.log_level)?,
             flags: Flags {
+                images,
                 hostname_override: flags.hostname_override.clone(),
                 proxy_mode: flags.proxy_mode.clone(),
                 nodeport_addresses: flags.nodeport_addresses.clone(),

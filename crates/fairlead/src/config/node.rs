@@ -3,11 +3,12 @@
 use std::net::{IpAddr, SocketAddr};
 
 use fairlead_pods::UserRange;
+use fairlead_pods::images::Images;
 use fairlead_zone::Name;
 use ipnet::IpNet;
 
 use super::flags::{Flags, Text};
-use super::{Role, machine, proxy, switch, text, value};
+use super::{Role, images, machine, proxy, switch, text, value};
 
 const DOMAIN: &str = "cluster.local";
 /// The place of the DNS server's address in a range of cluster IPs.
@@ -28,6 +29,8 @@ pub(crate) struct Node {
     pub(crate) pods: bool,
     /// Users of Pods.
     pub(crate) pod_users: UserRange,
+    /// Images that the config file maps.
+    pub(crate) images: Images,
 }
 
 /// What this machine is; `None`: nothing.
@@ -59,6 +62,7 @@ pub(super) fn settings(flags: &Flags, role: Role, service_ranges: &[IpNet]) -> a
         upstreams: upstreams.transpose()?,
         pods,
         pod_users: pod_users.unwrap_or_default(),
+        images: images::images(flags.images.as_deref())?,
     }))
 }
 

@@ -178,6 +178,7 @@ fn settings(node: &Node, place: &Place) -> fairlead_pods::Settings {
         ca: Some(place.authority.clone()),
         pod_ranges: node.pod_ranges.clone(),
         users: node.pod_users,
+        images: node.images.clone(),
         ..usual
     }
 }

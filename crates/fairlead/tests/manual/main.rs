@@ -34,6 +34,7 @@ pages! {
     environment => "docs/environment.md",
     explain => "docs/explain.md",
     history => "docs/history.md",
+    images => "docs/images.md",
     ipvs => "docs/ipvs.md",
     load_balancer => "docs/load-balancer.md",
     nftables => "docs/nftables.md",

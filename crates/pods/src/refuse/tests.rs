@@ -6,7 +6,7 @@ use super::*;
 fn check(spec: Value, container: Value, expected: Option<(&str, &str)>) {
     for granted in [false, true] {
         let pod = pod(&spec, &container, granted);
-        let said = refused(&pod, UserRange::default());
+        let said = refused(&pod, UserRange::default(), find);
         let expected = expected.filter(|(reason, _)| !granted || *reason != "HostPrivilegesNotGranted");
         match (&said, expected) {
             (None, None) => {}
@@ -16,6 +16,17 @@ fn check(spec: Value, container: Value, expected: Option<(&str, &str)>) {
             }
             _ => panic!("{pod}: {said:?} instead of {expected:?}"),
         }
+    }
+}
+
+/// Image `mapped` has an entrypoint and files of its own, image `empty` files alone.
+fn find(image: &str) -> Option<Image> {
+    let root = Some("/srv/image".into());
+    match image {
+        "host" => Some(Image::default()),
+        "mapped" => Some(Image { root, entrypoint: vec!["/entry".to_owned()], ..Image::default() }),
+        "empty" => Some(Image { root, ..Image::default() }),
+        _ => None,
     }
 }
 
@@ -36,6 +47,9 @@ fn only_commands_of_the_host_run() {
     check(json!({}), json!({"image": "nginx"}), Some(("ImageNotSupported", "\"nginx\"")));
     check(json!({}), json!({"command": []}), Some(("CreateContainerError", "no command")));
     check(json!({}), json!({"command": [], "args": ["true"]}), None);
+    check(json!({}), json!({"image": "mapped", "command": []}), None);
+    check(json!({}), json!({"image": "empty", "command": []}), Some(("CreateContainerError", "\"empty\" brings none")));
+    check(json!({}), json!({"image": "empty"}), None);
 }
 
 #[test]
@@ -60,7 +74,9 @@ fn privileges_need_a_grant() {
 fn a_container_runs_as_the_user_of_its_pod_unless_it_says_otherwise() {
     let who = |spec: Value, container: Value| {
         let pod = pod(&spec, &container, true);
-        who(&pod, &pod.at("spec").list("containers")[0].clone(), (65534, 65533)).map_err(|refused| refused.message)
+        let usual = UsualUsers { own: (65534, 65533), image: None, root_allowed: true };
+        let container = &pod.at("spec").list("containers")[0];
+        who(&pod, container, &usual, |_| None).map_err(|refused| refused.message)
     };
     let plain = who(json!({}), json!({})).expect("someone");
     assert_eq!((plain.user, plain.group, plain.capabilities, plain.escalation), (65534, 65533, 0, false));
@@ -81,7 +97,7 @@ fn a_container_runs_as_the_user_of_its_pod_unless_it_says_otherwise() {
 fn a_user_of_this_nodes_range_is_refused_without_a_grant() {
     let users = "80000-80099".parse().expect("a range");
     let check = |spec: Value, container: Value, granted: bool, fine: bool| {
-        let said = refused(&pod(&spec, &container, granted), users);
+        let said = refused(&pod(&spec, &container, granted), users, find);
         assert_eq!(said.is_none(), fine, "{spec} {container}: {said:?}");
     };
     for id in [80_000, 80_099] {
@@ -93,4 +109,31 @@ fn a_user_of_this_nodes_range_is_refused_without_a_grant() {
         check(json!({}), json!({"securityContext": {"runAsGroup": id}}), true, true);
     }
     check(json!({"securityContext": {"runAsUser": 79_999, "fsGroup": 80_100}}), json!({}), false, true);
+}
+
+#[test]
+fn an_image_chooses_the_user_but_is_root_only_where_it_may() {
+    let who = |image: u32, root_allowed: bool, container: Value| {
+        let pod = pod(&json!({}), &container, false);
+        let image = Some(ImageUser { user: image, group: image + 1, groups: vec![5] });
+        let usual = UsualUsers { own: (70_000, 70_000), image, root_allowed };
+        let container = &pod.at("spec").list("containers")[0];
+        who(&pod, container, &usual, |user| (user == 2000).then_some(7)).map_err(|refused| refused.message)
+    };
+    let found = who(1000, false, json!({})).expect("someone");
+    assert_eq!((found.user, found.group, found.groups, found.capabilities), (1000, 1001, vec![5], 0));
+    let found = who(0, false, json!({})).expect("someone");
+    assert_eq!((found.user, found.group, found.groups, found.capabilities), (70_000, 70_000, vec![], 0));
+    let found = who(0, true, json!({})).expect("someone");
+    assert_eq!((found.user, found.group), (0, 1));
+    let [chown, mknod, raw] = [0, 27, 13].map(|number| found.capabilities & (1 << number) != 0);
+    assert!(chown && raw && !mknod, "{:#x}", found.capabilities);
+    let none = json!({"securityContext": {"capabilities": {"drop": ["ALL"], "add": ["KILL"]}}});
+    assert_eq!(who(0, true, none).expect("someone").capabilities, 1 << 5);
+    // A user that the Pod names has the group the image gives it.
+    let named = |user: i64| who(0, true, json!({"securityContext": {"runAsUser": user}})).expect("someone");
+    assert_eq!((named(2000).group, named(3000).group, named(3000).capabilities), (7, 70_000, 0));
+    let root = json!({"securityContext": {"runAsNonRoot": true}});
+    assert!(who(0, true, root.clone()).is_err());
+    assert!(who(0, false, root).is_ok());
 }

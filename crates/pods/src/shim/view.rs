@@ -1,5 +1,5 @@
-//! What a container sees as its file system: the machine's, with some things shown in places of their own. The machine's file
-//! system stays as it is: a place that does not exist is made in a copy of the folder it is in.
+//! What a container sees as its file system: the machine's or its image's, with some things shown in places of their own. The
+//! machine's file system stays as it is: a place that does not exist is made in a copy of the folder it is in.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -12,6 +12,7 @@ use std::path::{Component, Path, PathBuf};
 use fairlead_kernel::{Error, mount};
 
 use super::launch::{Launch, Mount};
+use super::root;
 use crate::volumes::PRIVATE;
 
 /// A folder with more entries than this is not copied.
@@ -19,9 +20,9 @@ const MOST_ENTRIES: usize = 4096;
 /// Links are followed so often.
 const MOST_LINKS: usize = 40;
 /// Where the copy of the root is made: a folder every machine has.
-const STAGE: &str = "/tmp";
+pub(super) const STAGE: &str = "/tmp";
 /// Where the old root is meanwhile.
-const OLD: &str = ".fairlead-old-root";
+pub(super) const OLD: &str = ".fairlead-old-root";
 
 /// What was made on the way.
 #[derive(Default)]
@@ -29,6 +30,8 @@ struct Made {
     /// Folders that can be written to: copies, and what was made in them.
     places: BTreeSet<PathBuf>,
     copies: Vec<PathBuf>,
+    /// The root is the container's own, so that places can be made anywhere in it.
+    own_root: bool,
 }
 
 /// Makes it, in a mount namespace of its own.
@@ -37,12 +40,15 @@ pub(super) fn make(launch: &Launch) -> Result<(), Error> {
     // Sources are opened first: one place may hide another's.
     let sources = launch.mounts.iter().map(open).collect::<Result<Vec<_>, _>>();
     let sources = sources.map_err(failed("opening what is to be mounted"))?;
-    if launch.read_only {
+    let mut made = Made { own_root: launch.root.is_some(), ..Made::default() };
+    if let Some(root) = &launch.root {
+        let root = File::open(root).map_err(failed(&format!("opening the root of the image, {}", root.display())))?;
+        root::enter(launch, &root)?;
+    } else if launch.read_only {
         mount::set_read_only(Path::new("/"), true, true)?;
         // Shared memory is no file system to anybody.
         let _ = mount::set_read_only(Path::new("/dev/shm"), false, false);
     }
-    let mut made = Made::default();
     for (wanted, source) in launch.mounts.iter().zip(&sources) {
         let target = show(wanted, source, &mut made)?;
         if let Some(target) = target.as_ref().filter(|_| !wanted.read_only && is_private(wanted)) {
@@ -54,14 +60,29 @@ pub(super) fn make(launch: &Launch) -> Result<(), Error> {
         }
     }
     leave_old_root()?;
+    if made.own_root {
+        make_working_directory(launch)?;
+    }
     if launch.read_only {
         // A copy of a folder is read-only, as the folder is.
         made.copies.iter().try_for_each(|copy| mount::set_read_only(copy, false, true))?;
+        if made.own_root {
+            // Volumes, /dev and /proc are mounts of their own.
+            mount::set_read_only(Path::new("/"), false, true)?;
+        }
     }
-    if launch.own_processes {
+    if launch.own_processes && !made.own_root {
         mount::processes(Path::new("/proc"))?;
     }
     Ok(())
+}
+
+/// Makes the working directory of a container that has an image, where the image has none, as runc does.
+fn make_working_directory(launch: &Launch) -> Result<(), Error> {
+    let (known, missing) = resolve(Path::new(&launch.program.folder))
+        .map_err(failed(&format!("finding the working directory {:?}", launch.program.folder)))?;
+    let whole = missing.iter().fold(known, |path, part| path.join(part));
+    fs::create_dir_all(&whole).map_err(failed(&format!("making {}", whole.display())))
 }
 
 fn is_private(wanted: &Mount) -> bool {
@@ -98,8 +119,7 @@ fn show(wanted: &Mount, source: &File, made: &mut Made) -> Result<Option<PathBuf
     }
     let folder = source.metadata().map_err(failed("looking at what is to be mounted"))?.is_dir();
     let target = place(&wanted.target, folder, made)?;
-    let source = PathBuf::from(format!("/proc/self/fd/{}", source.as_raw_fd()));
-    mount::bind(&source, &target)?;
+    mount::bind(&own(source), &target)?;
     if wanted.read_only {
         mount::make_read_only(&target)?;
     }
@@ -112,7 +132,7 @@ fn place(target: &Path, folder: bool, made: &mut Made) -> Result<PathBuf, Error>
     if missing.is_empty() {
         return Ok(known);
     }
-    if made.places.insert(known.clone()) {
+    if !made.own_root && made.places.insert(known.clone()) {
         copy(&known)?;
         made.copies.push(known.clone());
     }
@@ -125,7 +145,8 @@ fn place(target: &Path, folder: bool, made: &mut Made) -> Result<PathBuf, Error>
     let parent = if folder { Some(whole.as_path()) } else { whole.parent() };
     parent.map_or(Ok(()), fs::create_dir_all).map_err(failed(&action))?;
     if !folder {
-        File::create(&whole).map_err(failed(&action))?;
+        // A container of the Pod that runs already may have put a link there meanwhile.
+        File::options().write(true).create_new(true).open(&whole).map_err(failed(&action))?;
     }
     Ok(whole)
 }
@@ -231,7 +252,12 @@ fn entry_copy(from: &Path, to: &Path) -> Result<(), Error> {
     mount::bind(from, to)
 }
 
-fn failed(action: &str) -> impl FnOnce(io::Error) -> Error {
+/// The path by which this process names a file it has opened.
+pub(super) fn own(file: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+pub(super) fn failed(action: &str) -> impl FnOnce(io::Error) -> Error {
     let action = action.to_owned();
     move |source| Error::System { action, source }
 }

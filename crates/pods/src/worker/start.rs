@@ -20,6 +20,8 @@ use crate::{cgroup, container, node, volumes};
 
 /// What did not work is tried again after this.
 const RETRY: Duration = Duration::from_secs(5);
+/// Time between two looks for an image that a Pod waits for.
+const IMAGES: Duration = Duration::from_secs(2);
 /// A Node without a range for Pods is given this much time to get one before anybody hears of it.
 const SOON: Duration = Duration::from_secs(2);
 
@@ -65,14 +67,16 @@ impl Worker {
 
     /// Whether the Pod may run here at all; if not, it says so and waits to become another.
     fn is_allowed(&mut self) -> bool {
-        let refused = refuse::refused(&self.pod, self.node.settings.users);
+        let refused = refuse::refused(&self.pod, self.node.settings.users, |image| self.node.image(image));
         if let Some(refused) = &refused {
             self.hold(refused);
             if self.refused.as_ref() != Some(refused) {
                 let reason = if refused.reason == "HostPrivilegesNotGranted" { refused.reason } else { "Failed" };
                 self.node.tell(&self.pod, Severity::Warning, reason, format!("Error: {}", refused.message));
             }
-            self.blocked = Some(Instant::now() + self.node.settings.refresh);
+            let images_change = refused.reason == refuse::NO_IMAGE;
+            let wait = if images_change { IMAGES.min(self.node.settings.refresh) } else { self.node.settings.refresh };
+            self.blocked = Some(Instant::now() + wait);
         }
         self.refused = refused;
         self.refused.is_none()
@@ -225,9 +229,14 @@ impl Worker {
             self.node.tell(&self.pod, Severity::Warning, "LimitsNotEnforced", format!("container {name}: {why}"));
         }
         let addresses = self.addresses();
+        let Some(image) = self.node.image(container.text("image")) else {
+            let message = format!("image {:?} is not on this Node any more", container.text("image"));
+            return self.failed_to_start(place, &surroundings::no_image(message));
+        };
         let wanted = Wanted {
             pod: &self.pod,
             container: &container,
+            image: &image,
             addresses: &addresses,
             volumes: &volumes,
             user: self.record.user,
@@ -245,7 +254,10 @@ impl Worker {
         };
         drop(turn);
         match started {
-            Ok(state) => self.started(place, state.ended),
+            Ok(state) => {
+                self.record.units[place].image_id = image.id;
+                self.started(place, state.ended);
+            }
             Err(refused) => self.failed_to_start(place, &refused),
         }
     }

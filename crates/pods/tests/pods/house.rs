@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::panic::{AssertUnwindSafe, resume_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use fairlead_cluster::{Cluster, Delete, Error, Patch};
 use fairlead_kernel::link::{Links, Prefix};
 use fairlead_kernel::netns::Namespace;
 use fairlead_pods::host::Host;
+use fairlead_pods::images::{Images, Mapping};
 use fairlead_pods::{Runner, Settings};
 use fairlead_server::auth::keys::SigningKey;
 use fairlead_server::auth::service_account::Tokens;
@@ -101,6 +102,7 @@ impl House {
         settings.ca = Some("THE CA\n".to_owned());
         settings.pod_ranges = ["10.244.0.0/16", "fd00:244::/48"].map(|range| range.parse().unwrap()).to_vec();
         settings.refresh = Duration::from_millis(500);
+        settings.images = images(&folder.path().join("image"));
         settings.dns.cluster_dns = vec!["10.0.0.10".parse().unwrap()];
         make_node(&cluster).await;
         allow_to_edit(&cluster).await;
@@ -167,6 +169,11 @@ impl House {
         let choice = fairlead_control::Choice::parse(controllers).expect("controllers");
         let options = fairlead_control::Options { choice, ..fairlead_control::Options::default() };
         tokio::spawn(fairlead_control::run(self.cluster.clone(), options, self.stop.clone()));
+    }
+
+    /// The files of the images of [`images`].
+    pub(crate) fn image_root(&self) -> PathBuf {
+        self.folder.path().join("image")
     }
 
     pub(crate) fn data(&self) -> PathBuf {
@@ -307,6 +314,30 @@ impl House {
     }
 }
 
+/// What runs for images: `mapped`, `named` (with a user by name), `rooted` (as root), `missing` (without files) and `hosted` (on
+/// the machine's files).
+fn images(root: &Path) -> Images {
+    let mapping = |name: &str, root: Option<&Path>, user: Option<&str>| Mapping {
+        pattern: format!("{name}:*").parse().unwrap(),
+        root: root.map(Path::to_owned),
+        entrypoint: ["/bin/sh", "-c"].map(str::to_owned).to_vec(),
+        command: vec!["echo $OF_IMAGE end; sleep 1000".to_owned()],
+        env: [("OF_IMAGE", "from-image"), ("BOTH", "image's")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .to_vec(),
+        user: user.map(str::to_owned),
+        working_dir: root.map(|_| "/work-in-it".to_owned()),
+    };
+    let mappings = vec![
+        mapping("mapped", Some(root), None),
+        mapping("named", Some(root), Some("web")),
+        mapping("rooted", Some(root), Some("root")),
+        mapping("missing", Some(Path::new("/nowhere")), None),
+        mapping("hosted", None, None),
+    ];
+    Images { mappings }
+}
+
 async fn make_node(cluster: &Cluster) {
     let node = json!({
         "apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE},
@@ -369,7 +400,7 @@ fn options() -> fairlead_server::Options {
             service_topology: false,
         },
         extra_kinds: Vec::new(),
-        admission: Admission::default(),
+        admission: Admission { grants_for_images: true, ..Admission::default() },
         advertise: SocketAddr::from(([127, 0, 0, 1], 6443)),
         authorization: Authorization::Rbac,
         request_timeout: Duration::from_secs(60),

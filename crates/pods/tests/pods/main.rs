@@ -3,6 +3,7 @@
 
 mod end;
 mod house;
+mod images;
 mod life;
 mod reach;
 mod view;
