@@ -244,7 +244,7 @@ impl Store {
             for run in below(&pod.join("runs")).flat_map(|container| below(&container).collect::<Vec<_>>()) {
                 let launch =
                     fs::read(run.join(LAUNCH)).ok().and_then(|text| serde_json::from_slice::<Launch>(&text).ok());
-                if !launch.is_some_and(|launch| launch.root.as_deref() == Some(root)) {
+                if launch.is_none_or(|launch| launch.root.as_deref() != Some(root)) {
                     continue;
                 }
                 let state = State::read(&run);
