@@ -189,9 +189,9 @@ fn bombs_end_at_the_limits() {
     let usual = Limits::default();
     let large = file("large", &"x".repeat(200_000));
     check(Limits { bytes: 100_000, ..usual }, &[&[large]], "more than 100000 bytes");
-    let half = file("half", &"x".repeat(60_000));
+    let half = [file("half", &"x".repeat(60_000))];
     // All layers together.
-    check(Limits { bytes: 100_000, ..usual }, &[&[half.clone()], &[half]], "more than 100000 bytes");
+    check(Limits { bytes: 100_000, ..usual }, &[&half, &half], "more than 100000 bytes");
     let many: Vec<Sample> = (0..11).map(|number| file(&number.to_string(), "")).collect();
     check(Limits { entries: 10, ..usual }, &[&many], "more than 10 entries");
     check(Limits { entries: 10, ..usual }, &[&[file(&"d/".repeat(12), "")]], "more than 10 entries");
