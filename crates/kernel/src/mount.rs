@@ -26,6 +26,35 @@ pub fn bind(source: &Path, target: &Path) -> Result<(), Error> {
     done.map_err(process::failed(&action))
 }
 
+/// A copy of the mounts at and below a file or folder, as they were when it was made. Nobody sees
+/// it until it is attached.
+#[derive(Debug)]
+pub struct Tree(File);
+
+impl Tree {
+    /// Copies the mounts at and below a path.
+    pub fn copy(source: &Path) -> io::Result<Tree> {
+        calls::open_tree(libc::AT_FDCWD, &text(source)?).map(|tree| Tree(tree.into()))
+    }
+
+    /// Copies the mounts at and below an open file or folder, but for those on top of it.
+    pub fn copy_open(source: &File) -> io::Result<Tree> {
+        calls::open_tree(source.as_raw_fd(), c"").map(|tree| Tree(tree.into()))
+    }
+
+    /// True if its root is a folder.
+    pub fn is_folder(&self) -> io::Result<bool> {
+        Ok(self.0.metadata()?.is_dir())
+    }
+
+    /// Attaches the copy at a path. To attach it twice, copy it twice.
+    pub fn attach(&self, target: &Path) -> Result<(), Error> {
+        let action = format!("mounting at {}", target.display());
+        let done = (|| calls::move_mount(self.0.as_fd(), &text(target)?))();
+        done.map_err(process::failed(&action))
+    }
+}
+
 /// Nobody writes through this mount any more.
 pub fn make_read_only(target: &Path) -> Result<(), Error> {
     let flags = libc::MS_BIND | libc::MS_REMOUNT | libc::MS_RDONLY | libc::MS_NOSUID | libc::MS_NODEV;

@@ -236,6 +236,28 @@ pub(crate) fn mount_new(kind: &CStr, target: &CStr, flags: libc::c_ulong, option
         .map(drop)
 }
 
+/// Copies the mounts at and below a path, or at and below what a descriptor stands for if the path
+/// is empty. The copy is attached nowhere until [`move_mount`] attaches it.
+pub(crate) fn open_tree(folder: RawFd, path: &CStr) -> io::Result<OwnedFd> {
+    let open = libc::AT_EMPTY_PATH | libc::AT_RECURSIVE | libc::O_CLOEXEC;
+    let flags = open.unsigned_abs() | libc::OPEN_TREE_CLONE;
+    // SAFETY: `path` ends with NUL and outlives the call.
+    let raw = unsafe { libc::syscall(libc::SYS_open_tree, folder, path.as_ptr(), flags) };
+    let raw = check(c_int::try_from(raw).unwrap_or(-1))?;
+    // SAFETY: `raw` is a descriptor that was just made and that nobody else knows.
+    Ok(unsafe { OwnedFd::from_raw_fd(raw) })
+}
+
+/// Attaches a copy made by [`open_tree`] at a path.
+pub(crate) fn move_mount(tree: BorrowedFd<'_>, target: &CStr) -> io::Result<()> {
+    let tree = tree.as_raw_fd();
+    let empty = c"".as_ptr();
+    let flags = libc::MOVE_MOUNT_F_EMPTY_PATH;
+    // SAFETY: both texts end with NUL and outlive the call.
+    let moved = unsafe { libc::syscall(libc::SYS_move_mount, tree, empty, libc::AT_FDCWD, target.as_ptr(), flags) };
+    check(c_int::try_from(moved).unwrap_or(-1)).map(drop)
+}
+
 /// Makes `root` the root of this mount namespace, and puts the old one under `old`.
 pub(crate) fn pivot_root(root: &CStr, old: &CStr) -> io::Result<()> {
     // SAFETY: both texts end with NUL and outlive the call.

@@ -9,7 +9,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 
-use fairlead_kernel::{Error, mount};
+use fairlead_kernel::Error;
+use fairlead_kernel::mount::{self, Tree};
 
 use super::launch::{Launch, Mount};
 use crate::volumes::PRIVATE;
@@ -34,7 +35,9 @@ struct Made {
 /// Makes it, in a mount namespace of its own.
 pub(super) fn make(launch: &Launch) -> Result<(), Error> {
     mount::isolate()?;
-    // Sources are opened first: one place may hide another's.
+    // Sources are copied before the first of them is mounted. A path could lead into what was
+    // mounted before, and a bind of an open /etc/hosts of the host would take along the Pod's own
+    // that is mounted on it (fs/namespace.c, copy_tree).
     let sources = launch.mounts.iter().map(open).collect::<Result<Vec<_>, _>>();
     let sources = sources.map_err(failed("opening what is to be mounted"))?;
     if launch.read_only {
@@ -45,12 +48,9 @@ pub(super) fn make(launch: &Launch) -> Result<(), Error> {
     let mut made = Made::default();
     for (wanted, source) in launch.mounts.iter().zip(&sources) {
         let target = show(wanted, source, &mut made)?;
-        if let Some(target) = target.as_ref().filter(|_| !wanted.read_only && is_private(wanted)) {
+        if let Some(target) = target.filter(|_| !wanted.read_only && is_private(wanted)) {
             // The Pod's own, and not the host's: what is mounted below is made in it.
-            made.places.insert(target.clone());
-        }
-        if let Some(target) = target.filter(|_| launch.read_only && !wanted.read_only) {
-            mount::set_read_only(&target, true, false)?;
+            made.places.insert(target);
         }
     }
     leave_old_root()?;
@@ -68,15 +68,14 @@ fn is_private(wanted: &Mount) -> bool {
     PRIVATE.iter().any(|private| wanted.target == Path::new(private))
 }
 
-fn open(wanted: &Mount) -> io::Result<File> {
+fn open(wanted: &Mount) -> io::Result<Tree> {
+    let Some(below) = &wanted.below else { return Tree::copy(&wanted.source) };
     let source = File::open(&wanted.source)?;
-    match &wanted.below {
-        Some(below) => match mount::open_below(&source, below) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => make_below(source, below),
-            opened => opened,
-        },
-        None => Ok(source),
-    }
+    let inside = match mount::open_below(&source, below) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => make_below(source, below),
+        opened => opened,
+    };
+    Tree::copy_open(&inside?)
 }
 
 /// Makes the folders of a path below a folder. One part after the other: none of them may be a link that leads elsewhere.
@@ -92,14 +91,13 @@ fn make_below(folder: File, path: &Path) -> io::Result<File> {
     })
 }
 
-fn show(wanted: &Mount, source: &File, made: &mut Made) -> Result<Option<PathBuf>, Error> {
+fn show(wanted: &Mount, source: &Tree, made: &mut Made) -> Result<Option<PathBuf>, Error> {
     if wanted.optional && !wanted.target.exists() {
         return Ok(None);
     }
-    let folder = source.metadata().map_err(failed("looking at what is to be mounted"))?.is_dir();
+    let folder = source.is_folder().map_err(failed("looking at what is to be mounted"))?;
     let target = place(&wanted.target, folder, made)?;
-    let source = PathBuf::from(format!("/proc/self/fd/{}", source.as_raw_fd()));
-    mount::bind(&source, &target)?;
+    source.attach(&target)?;
     if wanted.read_only {
         mount::make_read_only(&target)?;
     }

@@ -244,6 +244,32 @@ fn volumes_are_where_they_should_be_and_follow_what_they_come_from() {
 }
 
 #[test]
+fn host_paths_show_the_files_of_the_host_where_the_pod_has_its_own() {
+    in_house("host_paths_show_the_files_of_the_host_where_the_pod_has_its_own", |house| async move {
+        let own = ["hosts", "resolv.conf", "hostname"];
+        let names = own.into_iter().filter(|name| std::path::Path::new("/etc").join(name).is_file());
+        let (mut volumes, mut mounts, mut script, mut expected) =
+            (Vec::new(), Vec::new(), String::new(), String::new());
+        for (at, name) in names.enumerate() {
+            volumes.push(json!({"name": format!("file-{at}"), "hostPath": {"path": format!("/etc/{name}")}}));
+            mounts.push(json!({"name": format!("file-{at}"), "mountPath": format!("/fairlead-host/{name}")}));
+            script += &format!("cat /fairlead-host/{name} /fairlead-etc/{name}; echo; ");
+            let file = std::fs::read_to_string(format!("/etc/{name}")).unwrap();
+            expected += &format!("{file}{file}\n");
+        }
+        volumes.push(json!({"name": "etc", "hostPath": {"path": "/etc"}}));
+        mounts.push(json!({"name": "etc", "mountPath": "/fairlead-etc"}));
+        let more = json!({"container": {"volumeMounts": mounts}, "spec": {"volumes": volumes}});
+        house.pod("files", &["sh", "-c", &format!("{script}echo end; head -1 /etc/hosts; sleep 100")], more).await;
+        let pod = house.ready("files").await;
+        let said = house.says(&pod, "c", "# Kubernetes-managed hosts file.").await;
+        let (said, own) = said.split_once("end\n").unwrap();
+        assert_eq!(said.trim_end(), expected.trim_end());
+        assert_eq!(own, "# Kubernetes-managed hosts file.\n");
+    });
+}
+
+#[test]
 fn a_read_only_file_system_leaves_volumes_writable() {
     in_house("a_read_only_file_system_leaves_volumes_writable", |house| async move {
         let script = "for at in /tmp /fairlead-new /fairlead-empty /var/tmp /dev/shm; do \
