@@ -1,11 +1,11 @@
 //! What does a process see as its file system? Mounts in a namespace of its own, which others never see.
 
 use std::ffi::CString;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::Path;
 
 use crate::error::Error;
@@ -71,6 +71,19 @@ pub fn set_read_only(target: &Path, below: bool, read_only: bool) -> Result<(), 
 /// An empty file system in memory, with options such as `mode=0755,size=1m`.
 pub fn memory(target: &Path, options: &str) -> Result<(), Error> {
     fresh("tmpfs", target, libc::MS_NOSUID | libc::MS_NODEV, options)
+}
+
+/// An empty file system in memory like [`memory`], in which files of devices work.
+pub fn memory_with_devices(target: &Path, options: &str) -> Result<(), Error> {
+    fresh("tmpfs", target, libc::MS_NOSUID, options)
+}
+
+/// Makes a file of a device that is like another one.
+pub fn make_device(target: &Path, like: &Metadata) -> io::Result<()> {
+    calls::make_device(&text(target)?, like.mode(), like.rdev())?;
+    chown(target, Some(like.uid()), Some(like.gid()))?;
+    // The umask counts when a file is made.
+    fs::set_permissions(target, Permissions::from_mode(like.mode() & 0o7777))
 }
 
 /// The processes of this namespace of processes.

@@ -236,6 +236,12 @@ pub(crate) fn mount_new(kind: &CStr, target: &CStr, flags: libc::c_ulong, option
         .map(drop)
 }
 
+/// Makes the file of a device: its kind and permissions, and its number.
+pub(crate) fn make_device(path: &CStr, mode: libc::mode_t, device: libc::dev_t) -> io::Result<()> {
+    // SAFETY: `path` ends with NUL and outlives the call.
+    check(unsafe { libc::mknod(path.as_ptr(), mode, device) }).map(drop)
+}
+
 /// Copies the mounts at and below a path, or at and below what a descriptor stands for if the path
 /// is empty. The copy is attached nowhere until [`move_mount`] attaches it.
 pub(crate) fn open_tree(folder: RawFd, path: &CStr) -> io::Result<OwnedFd> {

@@ -236,13 +236,29 @@ fn a_container_can_leave_last_words() {
         let own = never(json!({"terminationMessagePath": "/tmp/fairlead-last-words"}));
         house.pod("file", &["sh", "-c", "echo sorry > /tmp/fairlead-last-words; exit 1"], own).await;
         let log = never(json!({"terminationMessagePolicy": "FallbackToLogsOnError"}));
-        house.pod("log", &["sh", "-c", "echo one; echo two; exit 1"], log).await;
-        for (name, words) in [("file", "sorry\n"), ("log", "one\ntwo\n")] {
+        house.pod("log", &["sh", "-c", "echo one; echo two; exit 1"], log.clone()).await;
+        house.pod("unended", &["sh", "-c", "echo one; printf two; exit 1"], log).await;
+        // The place for them that every container has.
+        let usual =
+            "cat /dev/null && python3 -c 'import os; os.openpty()' && printf usual > /dev/termination-log; exit 1";
+        house.pod("usual", &["sh", "-c", usual], never(json!({}))).await;
+        let root = json!({"securityContext": {"runAsUser": 0, "readOnlyRootFilesystem": true}});
+        house.pod("root", &["sh", "-c", usual], never(root)).await;
+        let expected = [
+            ("file", "sorry\n"),
+            ("log", "one\ntwo\n"),
+            ("unended", "one\ntwo"),
+            ("usual", "usual"),
+            ("root", "usual"),
+        ];
+        for (name, words) in expected {
             let pod = house.until(name, |pod| pod.at("status").text("phase") == "Failed").await;
             let ended = pod.at("status").list("containerStatuses")[0].at("state").at("terminated").clone();
             assert_eq!(ended.text("message"), words, "{name}");
         }
         assert!(!std::path::Path::new("/tmp/fairlead-last-words").exists());
+        let written = std::fs::read_to_string("/dev/termination-log").unwrap_or_default();
+        assert!(!written.contains("usual"), "a container wrote into the machine's own file");
     });
 }
 
