@@ -142,9 +142,15 @@ fn waits(facts: &Facts<'_>, unit: &Unit) -> Value {
 }
 
 fn waiting(facts: &Facts<'_>, unit: &Unit, reason: &str, message: &str, phase: &str) -> Value {
-    let usual =
-        if unit.role == Role::Main && !initialized(facts.units) { "PodInitializing" } else { "ContainerCreating" };
-    let reason = if reason.is_empty() && phase != "Failed" { usual } else { reason };
+    // A Pod with init containers initializes until each of its containers was started
+    // (pkg/kubelet/kubelet_pods.go, convertToAPIContainerStatuses).
+    let usual = match facts.pod.at("spec").list("initContainers") {
+        [] => "ContainerCreating",
+        _ => "PodInitializing",
+    };
+    // A Pod that failed as a whole has a reason of its own, which clients show in place of none.
+    let none = phase == "Failed" && (unit.role == Role::Main && initialized(facts.units));
+    let reason = if reason.is_empty() && !none { usual } else { reason };
     let mut waiting = json!({"reason": reason});
     if !message.is_empty() {
         waiting.set("message", message);

@@ -104,3 +104,18 @@ fn a_pod_that_failed_as_a_whole_says_why() {
     assert_eq!(status.text("podIP"), "10.0.0.2");
     assert_eq!(status.int("observedGeneration"), 3);
 }
+
+/// The reasons for which the containers of the Pod wait, init containers first.
+fn waits(policy: &str, init: &str, main: &str) -> Vec<String> {
+    let status = status(policy, init, main, None, &[]);
+    let all = status.list("initContainerStatuses").iter().chain(status.list("containerStatuses"));
+    all.map(|container| container.at("state").at("waiting").text("reason").to_owned()).collect()
+}
+
+#[test]
+fn containers_of_a_pod_with_init_containers_wait_for_its_initialization() {
+    assert_eq!(waits("Always", "", ""), ["PodInitializing", "PodInitializing"]);
+    assert_eq!(waits("Always", "r", ""), ["", "PodInitializing"]);
+    assert_eq!(waits("Always", "r0", ""), ["", "PodInitializing"]);
+    assert_eq!(waits("Never", "r1", ""), ["", "PodInitializing"]);
+}

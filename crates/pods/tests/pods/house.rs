@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fairlead_api::{Kind, Look, Settings as ApiSettings, kinds};
-use fairlead_cluster::{Cluster, Delete, Error, Patch};
+use fairlead_cluster::{Cluster, Delete, Error, Event, Patch, Selection, Step};
 use fairlead_kernel::link::{Links, Prefix};
 use fairlead_kernel::netns::Namespace;
 use fairlead_pods::host::Host;
@@ -18,7 +18,8 @@ use fairlead_server::auth::service_account::Tokens;
 use fairlead_server::auth::{Authenticator, User};
 use fairlead_server::{Admission, Authorization, Server};
 use fairlead_store::Memory;
-use futures_util::FutureExt;
+use futures_util::stream::BoxStream;
+use futures_util::{FutureExt, StreamExt};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
@@ -268,6 +269,14 @@ impl House {
         self.cluster.delete(&kinds::POD, "default", name, &how).await.unwrap();
     }
 
+    /// Follows a Pod that is still to be made.
+    pub(crate) async fn follow(&self, name: &str) -> PodStates {
+        let selection = Selection::all(&kinds::POD).with_fields(format!("metadata.name={name}"));
+        let mut steps = self.cluster.follow(selection);
+        while !matches!(steps.next().await.expect("a step"), Step::Listed(_)) {}
+        PodStates { steps, seen: Vec::new() }
+    }
+
     /// Waits for an Event about a Pod, and returns its message.
     pub(crate) async fn event(&self, name: &str, reason: &str) -> String {
         let end = Instant::now() + PATIENCE;
@@ -304,6 +313,35 @@ impl House {
             assert!(Instant::now() < end, "{container} did not say {what:?} but {said:?}");
             sleep(Duration::from_millis(10)).await;
         }
+    }
+}
+
+/// A Pod as its watchers see it.
+pub(crate) struct PodStates {
+    steps: BoxStream<'static, Step>,
+    seen: Vec<Value>,
+}
+
+impl PodStates {
+    /// Waits for a state, and returns it with all before it.
+    pub(crate) async fn until(&mut self, holds: impl Fn(&Value) -> bool) -> Vec<Value> {
+        let find = async {
+            loop {
+                let Step::Changed(events, _) = self.steps.next().await.expect("a step") else { continue };
+                let new = self.seen.len();
+                for event in events {
+                    if let Event::Put(object) = event {
+                        self.seen.push(serde_json::from_slice(&object.json).unwrap());
+                    }
+                }
+                if self.seen[new..].iter().any(&holds) {
+                    return;
+                }
+            }
+        };
+        let found = tokio::time::timeout(PATIENCE, find).await;
+        assert!(found.is_ok(), "the Pod did not become what it should: {:#?}", self.seen);
+        self.seen.clone()
     }
 }
 

@@ -263,6 +263,35 @@ fn a_container_can_leave_last_words() {
 }
 
 #[test]
+fn a_container_that_waits_has_a_reason() {
+    in_house("a_container_that_waits_has_a_reason", |house| async move {
+        let container = |name: &str, command: &str| json!({"name": name, "image": "host", "command": [command]});
+        let init = json!([container("first", "true"), container("second", "false")]);
+        let mut seen = house.follow("fails").await;
+        let spec = json!({"initContainers": init, "restartPolicy": "Never"});
+        house.pod_of("fails", &[container("main", "true")], json!({"spec": spec})).await;
+        let states = seen.until(|pod| pod.at("status").text("phase") == "Failed").await;
+        check_reasons(&states, "PodInitializing");
+        let mut seen = house.follow("plain").await;
+        house.pod("plain", &["sleep", "100"], json!({})).await;
+        let states = seen.until(|pod| condition(pod, "Ready").0 == "True").await;
+        check_reasons(&states, "ContainerCreating");
+    });
+}
+
+/// Checks that each container that waits in one of the states of a Pod does so for this reason.
+fn check_reasons(states: &[serde_json::Value], reason: &str) {
+    for state in states {
+        let status = state.at("status");
+        for container in status.list("initContainerStatuses").iter().chain(status.list("containerStatuses")) {
+            if let Some(waiting) = container.at("state").map("waiting") {
+                assert_eq!(waiting.get("reason").and_then(serde_json::Value::as_str), Some(reason), "{container}");
+            }
+        }
+    }
+}
+
+#[test]
 fn limits_nobody_enforces_are_told_of_and_privileges_are_had_by_grant() {
     in_house("limits_nobody_enforces_are_told_of_and_privileges_are_had_by_grant", |house| async move {
         let security = json!({"runAsUser": 0, "runAsGroup": 0, "capabilities": {"add": ["NET_ADMIN"]}});
