@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use fairlead_api::{Kind, Look, kinds};
@@ -202,14 +202,33 @@ fn mounts(node: &Node, wanted: &Wanted<'_>, environment: &Environment) -> Result
     Ok(mounts)
 }
 
+/// Returns the path inside its volume that a mount shows, if it shows a part only.
+///
+/// A path that leads out of the volume is refused with the kubelet's words before anything is
+/// started (pkg/kubelet/kubelet_pods.go, makeMounts). The API server checks `subPath`, but cannot
+/// know what `subPathExpr` becomes.
+fn sub_path(mount: &Value, environment: &Environment) -> Result<Option<PathBuf>, String> {
+    let text = match mount.text("subPathExpr") {
+        "" => mount.text("subPath").to_owned(),
+        expression => environment.expand_all(expression)?,
+    };
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let path = PathBuf::from(&text);
+    if path.is_absolute() {
+        return Err(format!("error SubPath `{text}` must not be an absolute path"));
+    }
+    if path.components().any(|part| part == Component::ParentDir) {
+        return Err(format!("unable to provision SubPath `{text}`: must not contain '..'"));
+    }
+    Ok(Some(path))
+}
+
 fn volume_mount(volumes: &Volumes, mount: &Value, environment: &Environment) -> Result<Mount, Refused> {
     let name = mount.text("name");
     let source = volumes.folders.get(name).ok_or_else(|| config(format!("no volume has the name {name:?}")))?;
-    let below = match mount.text("subPathExpr") {
-        "" => mount.text("subPath").to_owned(),
-        text => environment.expand(text).unwrap_or_default(),
-    };
-    let below = Some(below).filter(|below| !below.is_empty()).map(PathBuf::from);
+    let below = sub_path(mount, environment).map_err(config)?;
     let target = PathBuf::from(mount.text("mountPath"));
     if !target.is_absolute() {
         return Err(config(format!("mountPath {:?} does not begin with /", mount.text("mountPath"))));

@@ -270,6 +270,49 @@ fn host_paths_show_the_files_of_the_host_where_the_pod_has_its_own() {
 }
 
 #[test]
+fn a_sub_path_that_leads_out_of_its_volume_waits_for_another() {
+    in_house("a_sub_path_that_leads_out_of_its_volume_waits_for_another", |house| async move {
+        let make = |name: &'static str, expression: &'static str, value: &'static str| {
+            let house = house.clone();
+            async move {
+                let env = json!([
+                    {"name": "PART", "value": value},
+                    {"name": "NOTE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['part']"}}},
+                ]);
+                let mounts = json!([
+                    {"name": "v", "mountPath": "/fairlead-part", "subPathExpr": expression},
+                    {"name": "v", "mountPath": "/fairlead-whole"},
+                ]);
+                let more = json!({
+                    "container": {"env": env, "volumeMounts": mounts},
+                    "spec": {"volumes": [{"name": "v", "emptyDir": {}}]},
+                });
+                house.pod(name, &["sh", "-c", "cd /fairlead-whole; find . -type d; sleep 100"], more).await;
+                let waiting = |pod: &serde_json::Value| {
+                    let containers = pod.at("status").list("containerStatuses");
+                    containers.first().map(|container| container.at("state").at("waiting").clone()).unwrap_or_default()
+                };
+                let reason = "CreateContainerConfigError";
+                let pod = house.until(name, |pod| waiting(pod).text("reason") == reason).await;
+                assert_eq!(pod.at("status").list("containerStatuses")[0].int("restartCount"), 0);
+                waiting(&pod).text("message").to_owned()
+            }
+        };
+        let message = make("up", "$(PART)", "..").await;
+        assert_eq!(message, "unable to provision SubPath `..`: must not contain '..'");
+        let message = make("unknown", "$(OTHER)", "x").await;
+        assert_eq!(message, "missing value for \"OTHER\"");
+        let message = make("absolute", "$(NOTE)/$(PART)", "tmp").await;
+        assert_eq!(message, "error SubPath `/tmp` must not be an absolute path");
+        // The expression means something else once the Pod has the annotation.
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {"part": "made"}}}));
+        house.cluster.patch(&kinds::POD, "default", "absolute", &patch).await.unwrap();
+        let pod = house.ready("absolute").await;
+        assert!(house.says(&pod, "c", "./made/tmp").await.starts_with(".\n./made\n"));
+    });
+}
+
+#[test]
 fn a_read_only_file_system_leaves_volumes_writable() {
     in_house("a_read_only_file_system_leaves_volumes_writable", |house| async move {
         let script = "for at in /tmp /fairlead-new /fairlead-empty /var/tmp /dev/shm; do \
