@@ -278,6 +278,7 @@ impl Worker {
 
     fn probed(&mut self, place: usize, kind: Kind, state: probe::State) {
         let healthy = state == probe::State::Healthy;
+        let ending = self.is_ending();
         let unit = &mut self.record.units[place];
         match kind {
             Kind::Readiness => unit.ready = healthy,
@@ -286,7 +287,7 @@ impl Worker {
                 self.watch_started(place);
             }
             // It was under way when the Pod began to end.
-            Kind::Startup | Kind::Liveness if self.leaving.is_some() => {}
+            Kind::Startup | Kind::Liveness if ending => {}
             Kind::Startup | Kind::Liveness => {
                 let field = kind.field();
                 let why = format!("failed {} probe, will be restarted", field.trim_end_matches("Probe"));
@@ -295,6 +296,11 @@ impl Worker {
                 self.stop(place, &why, grace);
             }
         }
+    }
+
+    /// True if the Pod is deleted, or over before its containers are.
+    fn is_ending(&self) -> bool {
+        self.leaving.is_some() || self.record.failed.is_some() || self.order.over.is_some()
     }
 
     /// What a container left to say, for those who ask why it ended.

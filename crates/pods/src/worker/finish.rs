@@ -18,6 +18,8 @@ const LAST_STATUS: Duration = Duration::from_secs(10);
 impl Worker {
     /// The Pod is over: what still runs ends, and its network goes. Its status and logs stay.
     pub(super) async fn wind_up(&mut self) {
+        // They would only find what the end of the Pod does to its containers.
+        self.restarting_probes.clear();
         let running: Vec<usize> =
             (0..self.record.units.len()).filter(|at| self.record.units[*at].is_running()).collect();
         for place in &running {

@@ -321,7 +321,7 @@ impl Worker {
     }
 
     fn probe(&mut self, place: usize, kind: Kind) {
-        if kind != Kind::Readiness && self.leaving.is_some() {
+        if kind != Kind::Readiness && self.is_ending() {
             return;
         }
         let unit = &self.record.units[place];

@@ -277,6 +277,14 @@ impl House {
         PodStates { steps, seen: Vec::new() }
     }
 
+    /// The reasons and messages of all Events about a Pod so far.
+    pub(crate) async fn events(&self, name: &str) -> Vec<(String, String)> {
+        let events = self.cluster.request(fairlead_cluster::Method::GET, EVENTS, None).await.expect("events");
+        let about = |event: &&Value| event.at("involvedObject").text("name") == name;
+        let about = events.list("items").iter().filter(about);
+        about.map(|event| (event.text("reason").to_owned(), event.text("message").to_owned())).collect()
+    }
+
     /// Waits for an Event about a Pod, and returns its message.
     pub(crate) async fn event(&self, name: &str, reason: &str) -> String {
         let end = Instant::now() + PATIENCE;

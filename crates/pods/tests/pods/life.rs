@@ -366,3 +366,30 @@ fn a_pod_that_ends_is_not_killed_by_its_liveness_probe() {
         assert_eq!(end.int("exitCode"), 7, "it was stopped before its hook had ended: {end}");
     });
 }
+
+#[test]
+fn probes_stop_when_a_pod_has_failed() {
+    in_house("probes_stop_when_a_pod_has_failed", |house| async move {
+        // The process lives on after the end of the Pod has begun, and would fail its probe.
+        let script = "trap 'touch /tmp/ending' TERM; n=0; while test $n -lt 40; do sleep 0.1; test -e /tmp/ending && n=$((n+1)); done; exit 7";
+        let probe = json!({
+            "exec": {"command": ["sh", "-c", "test ! -e /tmp/ending"]}, "periodSeconds": 1, "failureThreshold": 1,
+            "timeoutSeconds": 30,
+        });
+        let more = json!({
+            "container": {"livenessProbe": probe},
+            "spec": {"activeDeadlineSeconds": 2, "terminationGracePeriodSeconds": 30},
+        });
+        house.pod("late", &["sh", "-c", script], more).await;
+        let ended = |pod: &serde_json::Value| {
+            let containers = pod.at("status").list("containerStatuses");
+            containers.iter().any(|container| container.at("state").map("terminated").is_some())
+        };
+        let pod = house.until("late", ended).await;
+        assert_eq!(pod.at("status").text("reason"), "DeadlineExceeded");
+        let ended = pod.at("status").list("containerStatuses")[0].at("state").at("terminated").clone();
+        assert_eq!(ended.int("exitCode"), 7, "{ended}");
+        let unhealthy = house.events("late").await.into_iter().filter(|(reason, _)| reason == "Unhealthy");
+        assert_eq!(unhealthy.count(), 0, "it was probed while it ended");
+    });
+}
