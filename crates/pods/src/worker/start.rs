@@ -16,7 +16,7 @@ use crate::refuse::{self, Refused};
 use crate::shim::launch::End;
 use crate::surroundings::{self, Wanted};
 use crate::unit::State;
-use crate::{cgroup, container, node, volumes};
+use crate::{cgroup, container, node, sockets, volumes};
 
 /// What did not work is tried again after this.
 const RETRY: Duration = Duration::from_secs(5);
@@ -312,12 +312,36 @@ impl Worker {
         let container = container_of(&self.pod, &self.record.units[place].name).clone();
         if container.map("readinessProbe").is_some() {
             self.probe(place, Kind::Readiness);
-        } else {
-            self.record.units[place].ready = true;
+        } else if !self.record.units[place].ready {
+            self.await_listening(place, &container);
         }
         if container.map("livenessProbe").is_some() {
             self.probe(place, Kind::Liveness);
         }
+    }
+
+    /// Makes a container without a readiness probe ready: at once if it declares no ports, else
+    /// when it listens on one of them, but not later than `Settings::listen_wait`.
+    ///
+    /// A kubelet makes it ready at once. There the way to the proxies takes longer than most
+    /// programs take to listen; here it takes a millisecond, and clients would be refused.
+    fn await_listening(&mut self, place: usize, container: &serde_json::Value) {
+        let ports = sockets::declared(container);
+        let unit = &mut self.record.units[place];
+        if ports.is_empty() {
+            unit.ready = true;
+            return;
+        }
+        let number = unit.runs.saturating_sub(1);
+        let run = self.node.run(self.record.uid(), &self.record.units[place].name, number);
+        let limit = self.node.settings.listen_wait;
+        let tell = self.tell.clone();
+        let task = tokio::spawn(async move {
+            let _ = timeout(limit, sockets::listening(&run, &ports)).await;
+            let state = fairlead_probe::State::Healthy;
+            let _ = tell.send(Happened::Probe { place, run: number, kind: Kind::Readiness, state }).await;
+        });
+        self.tasks.entry(place).or_default().push(Task(task));
     }
 
     fn probe(&mut self, place: usize, kind: Kind) {

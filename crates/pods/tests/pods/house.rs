@@ -124,7 +124,14 @@ impl House {
 
     /// Starts another.
     pub(crate) fn start_runner(&self) -> Arc<dyn Host> {
-        let runner = Runner::new(&self.cluster, self.settings.clone());
+        self.start_runner_with(|_| {})
+    }
+
+    /// Starts another, with settings of its own.
+    pub(crate) fn start_runner_with(&self, change: impl FnOnce(&mut Settings)) -> Arc<dyn Host> {
+        let mut settings = self.settings.clone();
+        change(&mut settings);
+        let runner = Runner::new(&self.cluster, settings);
         let host = runner.host();
         *self.runner.lock().unwrap() = Some(tokio::spawn(runner.run(self.stop.clone())));
         host

@@ -292,6 +292,36 @@ fn check_reasons(states: &[serde_json::Value], reason: &str) {
 }
 
 #[test]
+fn a_pod_without_a_readiness_probe_is_ready_when_it_listens_on_a_declared_port() {
+    in_house("a_pod_without_a_readiness_probe_is_ready_when_it_listens_on_a_declared_port", |house| async move {
+        // Nobody waits for the time to be over here.
+        house.stop_runner().await;
+        let host = house.start_runner_with(|settings| settings.listen_wait = Duration::from_secs(3600));
+        let script = "while ! test -e /tmp/go; do sleep 0.05; done; exec python3 -m http.server 8000";
+        let container = json!({"ports": [{"containerPort": 8000}, {"containerPort": 9, "protocol": "UDP"}]});
+        let mut seen = house.follow("late").await;
+        house.pod("late", &["sh", "-c", script], json!({"container": container.clone()})).await;
+        let running = |pod: &serde_json::Value| pod.at("status").text("phase") == "Running";
+        let states = seen.until(running).await;
+        assert_eq!(condition(states.last().unwrap(), "Ready"), ("False", "ContainersNotReady"));
+        let target =
+            fairlead_pods::host::Target { namespace: "default".to_owned(), pod: "late".to_owned(), container: None };
+        let touch = vec!["touch".to_owned(), "/tmp/go".to_owned()];
+        let streams = fairlead_pods::host::Streams { stdin: false, stdout: false, stderr: false, tty: false };
+        host.exec(&target, touch, streams).await.unwrap().exit.await;
+        let pod = house.ready("late").await;
+        get(SocketAddr::new(addresses(&pod)[0], 8000)).unwrap();
+        // One that never listens is ready when the time is over, and one without ports at once.
+        house.pod("plain", &["sleep", "100"], json!({})).await;
+        house.ready("plain").await;
+        house.stop_runner().await;
+        house.start_runner_with(|settings| settings.listen_wait = Duration::from_millis(1));
+        house.pod("silent", &["sleep", "100"], json!({"container": container})).await;
+        house.ready("silent").await;
+    });
+}
+
+#[test]
 fn limits_nobody_enforces_are_told_of_and_privileges_are_had_by_grant() {
     in_house("limits_nobody_enforces_are_told_of_and_privileges_are_had_by_grant", |house| async move {
         let security = json!({"runAsUser": 0, "runAsGroup": 0, "capabilities": {"add": ["NET_ADMIN"]}});
