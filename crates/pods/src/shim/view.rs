@@ -87,7 +87,10 @@ fn make_below(folder: File, path: &Path) -> io::Result<File> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let new = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd())).join(part);
             fs::create_dir(&new)?;
-            fs::set_permissions(&new, fs::Permissions::from_mode(0o777))?;
+            // In a volume with a group new folders belong to it (chmod(2) clears what mkdir(2)
+            // inherits).
+            let inherited = folder.metadata()?.mode() & 0o2000;
+            fs::set_permissions(&new, fs::Permissions::from_mode(0o777 | inherited))?;
             mount::open_below(&folder, part)
         }
         opened => opened,

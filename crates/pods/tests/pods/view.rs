@@ -98,19 +98,20 @@ fn temporary_files_are_bounded_and_volumes_belong_to_the_group_of_the_pod() {
         house.make(&kinds::SECRET, json!({"metadata": meta("s"), "stringData": {"key": "secret"}})).await;
         house.make(&kinds::SERVICE_ACCOUNT, json!({"metadata": meta("default")})).await;
         let volumes = json!([
-            {"name": "secret", "secret": {"secretName": "s", "defaultMode": 0o440}},
+            {"name": "secret", "secret": {"secretName": "s", "defaultMode": 0o400}},
             {"name": "empty", "emptyDir": {}},
             {"name": "other", "emptyDir": {}},
         ]);
         let mounts = json!([
             {"name": "secret", "mountPath": "/tmp/secret"},
             {"name": "empty", "mountPath": "/fairlead-empty"},
+            {"name": "empty", "mountPath": "/fairlead-part", "subPath": "made/part"},
             {"name": "other", "mountPath": "/var/tmp"},
         ]);
         let account = "/var/run/secrets/kubernetes.io/serviceaccount";
         let script = format!(
             "cat /tmp/secret/key; echo; cut -c1-3 {account}/token; echo x > /fairlead-empty/x; stat -c '%g' /fairlead-empty/x; \
-             id -G; echo x > /var/tmp/x && echo mounted; echo x > /tmp/x && echo beside; \
+             stat -c '%a %g' /fairlead-empty /fairlead-part; id -G; echo x > /var/tmp/x && echo mounted; echo x > /tmp/x && echo beside; \
              for at in /tmp /dev/shm; do head -c 200m /dev/zero > $at/large 2>/dev/null || echo full; rm $at/large; done; \
              echo end; sleep 100"
         );
@@ -122,7 +123,10 @@ fn temporary_files_are_bounded_and_volumes_belong_to_the_group_of_the_pod() {
         let pod = house.ready("files").await;
         let said = house.says(&pod, "c", "end").await;
         let user = user(&house, &pod);
-        assert_eq!(said, format!("secret\neyJ\n70000\n{user} 70000\nmounted\nbeside\nfull\nfull\nend\n"));
+        assert_eq!(
+            said,
+            format!("secret\neyJ\n70000\n2777 70000\n2777 70000\n{user} 70000\nmounted\nbeside\nfull\nfull\nend\n")
+        );
         // A user that the Pod names wins.
         let context = json!({"container": {"securityContext": {"runAsUser": 70_001, "runAsGroup": 70_002}}});
         house.pod("named", &["sh", "-c", "id -u; id -g; touch /tmp/x; echo end; sleep 100"], context).await;
