@@ -258,6 +258,7 @@ impl Worker {
     fn ended(&mut self, place: usize, end: &End) {
         let unit = &mut self.record.units[place];
         unit.end(end);
+        self.node.metrics.container_terminated(unit.role, end.code);
         let name = unit.name.clone();
         self.add_last_words(place);
         tracing::info!(

@@ -423,3 +423,17 @@ fn probes_stop_when_a_pod_has_failed() {
         assert_eq!(unhealthy.count(), 0, "it was probed while it ended");
     });
 }
+
+#[test]
+fn events_of_pods_come_from_the_kubelet_of_the_node() {
+    in_house("events_of_pods_come_from_the_kubelet_of_the_node", |house| async move {
+        house.pod("told", &["sleep", "100"], json!({})).await;
+        house.event("told", "Started").await;
+        let path = "/api/v1/namespaces/default/events?fieldSelector=source%3Dkubelet,involvedObject.name%3Dtold";
+        let events = house.cluster.request(fairlead_cluster::Method::GET, path, None).await.unwrap();
+        let event = events.list("items").first().expect("an Event").clone();
+        assert_eq!(event.at("source"), &json!({"component": "kubelet", "host": crate::house::NODE}));
+        assert_eq!(event.text("reportingComponent"), "kubelet");
+        assert_eq!(event.text("reportingInstance"), crate::house::NODE);
+    });
+}
