@@ -6,6 +6,7 @@
 
 mod access;
 mod addresses;
+mod admit;
 pub mod agent;
 pub mod api;
 mod cgroup;

@@ -28,12 +28,17 @@ pub(crate) struct Facts<'a> {
     pub(crate) began: Timestamp,
     /// Why it failed as a whole, and was ended: a reason and a message.
     pub(crate) failed: Option<(&'a str, &'a str)>,
+    /// True if the Node has rejected the Pod, so that nothing of it was ever made.
+    pub(crate) rejected: bool,
     pub(crate) now: Timestamp,
 }
 
 /// The fields of `status` this Node sets.
 pub(crate) fn render(facts: &Facts<'_>) -> Value {
     let phase = phase(facts);
+    if facts.rejected {
+        return rejected(facts, phase);
+    }
     let statuses = |main: bool| -> Vec<Value> {
         let chosen = facts.units.iter().enumerate().filter(|(_, unit)| (unit.role == Role::Main) == main);
         chosen.map(|(place, unit)| container(facts, place, unit, phase)).collect()
@@ -62,6 +67,23 @@ pub(crate) fn render(facts: &Facts<'_>) -> Value {
     let (reason, message) = facts.failed.map_or((Value::Null, Value::Null), |(r, m)| (r.into(), m.into()));
     status.set("reason", reason);
     status.set("message", message);
+    status
+}
+
+/// The status of a Pod that its Node has rejected: no containers, no addresses, and the conditions
+/// that others have set (pkg/kubelet/kubelet.go, rejectPod).
+fn rejected(facts: &Facts<'_>, phase: &str) -> Value {
+    let (reason, message) = facts.failed.unwrap_or_default();
+    let mut status = json!({
+        "phase": phase,
+        "startTime": seconds(facts.began),
+        "qosClass": qos(facts.pod),
+        "reason": reason,
+        "message": message,
+    });
+    if let Some(generation) = facts.pod.at("metadata").int_opt("generation") {
+        status.set("observedGeneration", generation);
+    }
     status
 }
 

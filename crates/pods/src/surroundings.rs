@@ -11,6 +11,7 @@ use fairlead_api::{Kind, Look, kinds};
 use fairlead_cluster::{Error, Severity};
 use serde_json::Value;
 
+use crate::admit;
 use crate::env::{self, Environment, Given};
 use crate::hosts::{self, Network};
 use crate::network::Names;
@@ -56,6 +57,7 @@ pub(crate) async fn launch(node: &Node, wanted: Wanted<'_>) -> Result<Launch, Re
         hostname: own_network.then_some(name.kernel),
         own_processes: !spec.flag("hostPID"),
         own_ipc: !spec.flag("hostIPC"),
+        sysctls: admit::sysctls(pod),
         mounts,
         read_only: container.at("securityContext").flag("readOnlyRootFilesystem"),
         stdin: container.flag("stdin"),

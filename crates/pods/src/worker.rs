@@ -26,7 +26,7 @@ use crate::network::Names;
 use crate::node::{Node, Shown, Slot};
 use crate::order::{Order, order};
 use crate::probes::Kind;
-use crate::record::Record;
+use crate::record::{Admission, Record};
 use crate::refuse::Refused;
 use crate::shim::launch::End;
 use crate::status::{self, Facts};
@@ -400,6 +400,7 @@ impl Worker {
             host_addresses: &self.node.addresses(),
             began: self.record.began(),
             failed,
+            rejected: self.record.admission == Admission::Rejected,
             now: Timestamp::now(),
         });
         if !self.gone {

@@ -11,6 +11,7 @@ use std::process::ExitStatus;
 use fairlead_kernel::Error;
 use fairlead_kernel::netns::Namespace;
 use fairlead_kernel::process::{self, Fork, Own};
+use fairlead_kernel::sysctl;
 
 use super::launch::Launch;
 use super::{Streams, program, view};
@@ -84,6 +85,9 @@ fn surroundings(launch: &Launch) -> Result<(), Error> {
     if let Some(name) = &launch.hostname {
         process::unshare(Own::Hostname)?;
         process::set_hostname(name)?;
+    }
+    for (name, value) in &launch.sysctls {
+        sysctl::write(name, value)?;
     }
     view::make(launch)
 }

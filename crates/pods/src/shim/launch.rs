@@ -26,6 +26,9 @@ pub(crate) struct Launch {
     pub(crate) own_processes: bool,
     /// Where its shared memory and semaphores are its own.
     pub(crate) own_ipc: bool,
+    /// Kernel parameters of its namespaces, names with dots and values.
+    #[serde(default)]
+    pub(crate) sysctls: Vec<(String, String)>,
     pub(crate) mounts: Vec<Mount>,
     /// It may write to what is mounted for it, and to nothing else.
     pub(crate) read_only: bool,

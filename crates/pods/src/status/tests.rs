@@ -46,6 +46,7 @@ fn status(policy: &str, init: &str, main: &str, failed: Option<(&str, &str)>, ga
         host_addresses: &["192.168.0.1".to_owned()],
         began: NOW,
         failed,
+        rejected: false,
         now: NOW,
     })
 }

@@ -12,11 +12,12 @@ use tokio_util::sync::CancellationToken;
 use super::{Happened, Task, Worker, container_of};
 use crate::network::{self, Names, Plugged};
 use crate::probes::{Kind, Probing};
+use crate::record::Admission;
 use crate::refuse::{self, Refused};
 use crate::shim::launch::End;
 use crate::surroundings::{self, Wanted};
 use crate::unit::State;
-use crate::{cgroup, container, node, sockets, volumes};
+use crate::{admit, cgroup, container, node, sockets, volumes};
 
 /// What did not work is tried again after this.
 const RETRY: Duration = Duration::from_secs(5);
@@ -42,6 +43,7 @@ impl Worker {
             self.node.tell(&self.pod, Severity::Normal, "DeadlineExceeded", message);
             self.record.failed = Some(("DeadlineExceeded".to_owned(), message.to_owned()));
         }
+        self.admit().await;
         if self.record.failed.is_some() || self.order.over.is_some() {
             return self.wind_up().await;
         }
@@ -61,6 +63,27 @@ impl Worker {
         }
         self.set_order();
         self.tell_back_off();
+    }
+
+    /// Decides once whether this Node runs the Pod. A Pod that it rejects has failed.
+    async fn admit(&mut self) {
+        if self.record.admission != Admission::Undecided || self.record.failed.is_some() {
+            return;
+        }
+        // One that an earlier version has started is not rejected any more.
+        let begun = self.record.units.iter().any(|unit| unit.runs > 0);
+        let mut object = self.node.object.clone();
+        let node = match timeout(SOON, object.wait_for(|node| !node.is_null())).await {
+            Ok(Ok(node)) => Arc::clone(&node),
+            _ => Arc::default(),
+        };
+        let rejection = admit::rejection(&self.pod, &node).filter(|_| !begun);
+        self.record.admission = Admission::Admitted;
+        if let Some(Refused { reason, message }) = rejection {
+            self.record.admission = Admission::Rejected;
+            self.record.failed = Some((reason.to_owned(), format!("Pod was rejected: {message}")));
+            self.node.tell(&self.pod, Severity::Warning, reason, message);
+        }
     }
 
     /// Whether the Pod may run here at all; if not, it says so and waits to become another.

@@ -367,7 +367,9 @@ async fn make_node(cluster: &Cluster) {
     });
     cluster.create(&kinds::NODE, &node).await.unwrap();
     let addresses: Vec<Value> = NODE_ADDRESSES.iter().map(|ip| json!({"type": "InternalIP", "address": ip})).collect();
-    let patch = Patch::Merge(json!({"status": {"addresses": addresses}}));
+    let has = json!({"cpu": "64", "memory": "64Gi", "pods": "110"});
+    let status = json!({"addresses": addresses, "capacity": has, "allocatable": has});
+    let patch = Patch::Merge(json!({"status": status}));
     cluster.patch_status(&kinds::NODE, "", NODE, &patch).await.unwrap();
 }
 

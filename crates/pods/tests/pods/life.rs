@@ -425,6 +425,29 @@ fn probes_stop_when_a_pod_has_failed() {
 }
 
 #[test]
+fn a_node_rejects_pods_it_cannot_run() {
+    in_house("a_node_rejects_pods_it_cannot_run", |house| async move {
+        let sysctl = |name: &str| json!({"securityContext": {"sysctls": [{"name": name, "value": "1"}]}});
+        let cases = [
+            ("windows", json!({}), json!({"os": {"name": "windows"}}), "PodOSNotSupported"),
+            ("large", json!({"resources": {"requests": {"cpu": "65"}}}), json!({}), "OutOfcpu"),
+            ("unsafe", json!({}), sysctl("kernel.msgmax"), "SysctlForbidden"),
+        ];
+        for (name, container, spec, reason) in cases {
+            house.pod(name, &["sleep", "100"], json!({"container": container, "spec": spec})).await;
+            let pod = house.until(name, |pod| pod.at("status").text("phase") == "Failed").await;
+            let status = pod.at("status");
+            assert_eq!(status.text("reason"), reason, "{status}");
+            let event = house.event(name, reason).await;
+            assert_eq!(status.text("message"), format!("Pod was rejected: {event}"));
+            assert!(status.at("containerStatuses").is_null() && status.at("podIP").is_null(), "{status}");
+            house.delete(name, 0).await;
+            house.until_gone(name).await;
+        }
+    });
+}
+
+#[test]
 fn events_of_pods_come_from_the_kubelet_of_the_node() {
     in_house("events_of_pods_come_from_the_kubelet_of_the_node", |house| async move {
         house.pod("told", &["sleep", "100"], json!({})).await;

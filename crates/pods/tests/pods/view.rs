@@ -248,6 +248,24 @@ fn volumes_are_where_they_should_be_and_follow_what_they_come_from() {
 }
 
 #[test]
+fn a_pod_sets_kernel_parameters_of_its_own() {
+    in_house("a_pod_sets_kernel_parameters_of_its_own", |house| async move {
+        let ports = "net.ipv4.ip_local_port_range";
+        let before = fairlead_kernel::sysctl::read(ports).unwrap();
+        let sysctls = json!([
+            {"name": "kernel.shm_rmid_forced", "value": "1"},
+            {"name": "net/ipv4/ip_local_port_range", "value": "40000 50000"},
+        ]);
+        let script = "cd /proc/sys; cat kernel/shm_rmid_forced net/ipv4/ip_local_port_range; echo end; sleep 100";
+        let context = json!({"spec": {"securityContext": {"sysctls": sysctls}}});
+        house.pod("set", &["sh", "-c", script], context).await;
+        let pod = house.ready("set").await;
+        assert_eq!(house.says(&pod, "c", "end").await, "1\n40000\t50000\nend\n");
+        assert_eq!(fairlead_kernel::sysctl::read(ports).unwrap(), before);
+    });
+}
+
+#[test]
 fn host_paths_show_the_files_of_the_host_where_the_pod_has_its_own() {
     in_house("host_paths_show_the_files_of_the_host_where_the_pod_has_its_own", |house| async move {
         let own = ["hosts", "resolv.conf", "hostname"];
