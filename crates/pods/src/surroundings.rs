@@ -49,7 +49,8 @@ pub(crate) async fn launch(node: &Node, wanted: Wanted<'_>) -> Result<Launch, Re
     let who = who(pod, container, own)?;
     let name = hosts::name(pod, &node.settings.dns.cluster_domain).map_err(|mistake| config(mistake.to_string()))?;
     let mounts = mounts(node, &wanted, &environment)?;
-    let program = program(container, &environment, who, own_network.then_some(&*name.kernel))?;
+    let mut program = program(container, &environment, who, own_network.then_some(&*name.kernel))?;
+    program.default_seccomp = refuse::has_default_seccomp(pod, container);
     let file = node.log(pod, container.text("name"), wanted.run);
     Ok(Launch {
         program,
@@ -86,7 +87,8 @@ fn program(container: &Value, environment: &Environment, who: Who, hostname: Opt
     let usual =
         usual.into_iter().filter(|(name, _)| !said.contains(name)).map(|(name, value)| (name.to_owned(), value));
     let folder = Some(container.text("workingDir")).filter(|folder| !folder.is_empty()).unwrap_or("/").to_owned();
-    Ok(Program { arguments, environment: usual.chain(environment.variables.clone()).collect(), folder, who })
+    let environment = usual.chain(environment.variables.clone()).collect();
+    Ok(Program { arguments, environment, folder, who, default_seccomp: false })
 }
 
 /// The home of a user, `/` for one nobody knows.

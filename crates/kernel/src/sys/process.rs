@@ -139,6 +139,16 @@ pub(crate) fn control(what: c_int, first: u64, second: u64) -> io::Result<c_int>
     check(unsafe { libc::prctl(what, first, second, 0, 0) })
 }
 
+/// Sets a filter for the system calls of this process and of its children, for good.
+pub(crate) fn set_seccomp_filter(filter: &[libc::sock_filter]) -> io::Result<()> {
+    let length = u16::try_from(filter.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    // The kernel copies the filter and does not write to it.
+    let program = libc::sock_fprog { len: length, filter: filter.as_ptr().cast_mut() };
+    let mode = u64::from(libc::SECCOMP_MODE_FILTER);
+    // SAFETY: `program` and the filter it points to are valid for reads during the call.
+    check(unsafe { libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program, 0u64, 0u64) }).map(drop)
+}
+
 /// What this process may do, as a set of bits: effective, permitted and inheritable alike.
 pub(crate) fn set_capabilities(set: u64) -> io::Result<()> {
     const VERSION_3: u32 = 0x2008_0522;

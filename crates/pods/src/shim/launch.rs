@@ -48,6 +48,9 @@ pub(crate) struct Program {
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) folder: String,
     pub(crate) who: Who,
+    /// True if it is refused the system calls that container runtimes refuse by default.
+    #[serde(default)]
+    pub(crate) default_seccomp: bool,
 }
 
 /// Who it runs as.

@@ -266,6 +266,22 @@ fn a_pod_sets_kernel_parameters_of_its_own() {
 }
 
 #[test]
+fn the_default_seccomp_profile_refuses_system_calls_of_administrators() {
+    in_house("the_default_seccomp_profile_refuses_system_calls_of_administrators", |house| async move {
+        let script = "grep '^Seccomp:' /proc/self/status | cut -f2; unshare -U true 2>/dev/null && echo made; \
+                      python3 -c 'import threading; t = threading.Thread(target=print, args=(\"runs\",)); t.start(); t.join()'; \
+                      echo end; sleep 100";
+        let profile = |kind: &str| json!({"spec": {"securityContext": {"seccompProfile": {"type": kind}}}});
+        for (name, kind, expected) in [("default", "RuntimeDefault", "2\nruns\nend\n"), ("open", "Unconfined", "0\n")] {
+            house.pod(name, &["sh", "-c", script], profile(kind)).await;
+            let pod = house.ready(name).await;
+            let said = house.says(&pod, "c", "end").await;
+            assert!(said.starts_with(expected), "{kind}: {said}");
+        }
+    });
+}
+
+#[test]
 fn host_paths_show_the_files_of_the_host_where_the_pod_has_its_own() {
     in_house("host_paths_show_the_files_of_the_host_where_the_pod_has_its_own", |house| async move {
         let own = ["hosts", "resolv.conf", "hostname"];
