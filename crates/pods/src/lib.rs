@@ -33,6 +33,7 @@ mod settings;
 pub mod shim;
 mod sockets;
 mod status;
+mod storage;
 mod surroundings;
 mod unit;
 mod users;

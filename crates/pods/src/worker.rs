@@ -42,6 +42,9 @@ mod take_over;
 /// The queue of what happened in a Pod; its probes wait when it is full.
 const HAPPENINGS: usize = 64;
 
+/// Reason of a Pod that has failed because it used too much of the Node's disk.
+pub(crate) const EVICTED: &str = "Evicted";
+
 /// A Pod as the API has it.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
@@ -58,6 +61,8 @@ enum Happened {
     Probe { place: usize, run: u32, kind: Kind, state: probe::State },
     /// A postStart hook failed.
     HookFailed { place: usize, run: u32 },
+    /// The Pod uses more of the Node's disk than it may.
+    StorageExceeded { message: String },
 }
 
 /// A task that ends when nobody holds it.
@@ -88,6 +93,8 @@ pub(crate) struct Worker {
     /// Startup and liveness probes of each container, which end when the Pod begins to.
     restarting_probes: BTreeMap<usize, Vec<Task>>,
     stopping: BTreeMap<usize, Task>,
+    /// Measures the Pod's use of the disk, if it has limits for it.
+    storage: Option<Task>,
     retry: BTreeMap<usize, Instant>,
     blocked: Option<Instant>,
     /// Containers whose back-off was told of.
@@ -141,6 +148,7 @@ impl Worker {
             tasks,
             restarting_probes: BTreeMap::new(),
             stopping,
+            storage: None,
             retry,
             blocked,
             told,
@@ -245,6 +253,10 @@ impl Worker {
             Happened::Ended { place, run, end } if current(&self.record.units, place, run) => self.ended(place, &end),
             Happened::Probe { place, run, kind, state } if current(&self.record.units, place, run) => {
                 self.probed(place, kind, state);
+            }
+            Happened::StorageExceeded { message } if !self.is_ending() => {
+                self.node.tell(&self.pod, Severity::Warning, EVICTED, message.as_str());
+                self.record.failed = Some((EVICTED.to_owned(), message));
             }
             Happened::HookFailed { place, run } if current(&self.record.units, place, run) => {
                 self.node.tell(&self.pod, Severity::Warning, "FailedPostStartHook", "PostStartHook failed");

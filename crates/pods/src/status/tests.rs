@@ -104,6 +104,15 @@ fn a_pod_that_failed_as_a_whole_says_why() {
     assert_eq!(status.text("message"), "too long");
     assert_eq!(status.text("podIP"), "10.0.0.2");
     assert_eq!(status.int("observedGeneration"), 3);
+    assert_eq!(status.list("conditions").len(), 5);
+}
+
+#[test]
+fn an_evicted_pod_is_the_target_of_a_disruption() {
+    let status = status("Always", "r0", "R", Some(("Evicted", "too large")), &[]);
+    let last = &status.list("conditions")[5];
+    assert_eq!((last.text("type"), last.text("status")), ("DisruptionTarget", "True"));
+    assert_eq!((last.text("reason"), last.text("message")), ("TerminationByKubelet", "too large"));
 }
 
 /// The reasons for which the containers of the Pod wait, init containers first.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use fairlead_api::Look;
 use fairlead_cluster::Severity;
 use jiff::Timestamp;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{Happened, Task, Worker, container_of};
@@ -15,6 +15,7 @@ use crate::probes::{Kind, Probing};
 use crate::record::Admission;
 use crate::refuse::{self, Refused};
 use crate::shim::launch::End;
+use crate::storage::{Limits, Places};
 use crate::surroundings::{self, Wanted};
 use crate::unit::State;
 use crate::{admit, cgroup, container, node, sockets, volumes};
@@ -55,6 +56,7 @@ impl Worker {
         if !self.is_allowed() || !self.has_user() || !self.has_network().await || !self.has_volumes().await {
             return;
         }
+        self.watch_storage();
         for place in std::mem::take(&mut self.order.start) {
             if self.retry.get(&place).is_none_or(|at| *at <= Instant::now()) {
                 self.retry.remove(&place);
@@ -223,6 +225,28 @@ impl Worker {
                 false
             }
         }
+    }
+
+    /// Measures from now on how much of the Node's disk the Pod uses, if it has limits for that.
+    fn watch_storage(&mut self) {
+        let (Some(limits), Some(volumes), None) = (Limits::of(&self.pod), &self.volumes, &self.storage) else { return };
+        let places = Places::of(&self.pod, volumes, self.node.logs(&self.pod));
+        let measured = Arc::new((limits, places));
+        let pause = self.node.settings.measure;
+        let tell = self.tell.clone();
+        let task = tokio::spawn(async move {
+            loop {
+                sleep(pause).await;
+                let known = measured.clone();
+                let exceeded = tokio::task::spawn_blocking(move || known.0.exceeded(&known.1)).await;
+                if let Ok(Some(message)) = exceeded
+                    && tell.send(Happened::StorageExceeded { message }).await.is_err()
+                {
+                    return;
+                }
+            }
+        });
+        self.storage = Some(Task(task));
     }
 
     /// Files that come from the API follow it, in the background: nobody waits for a slow API.

@@ -102,6 +102,7 @@ impl House {
         settings.ca = Some("THE CA\n".to_owned());
         settings.pod_ranges = ["10.244.0.0/16", "fd00:244::/48"].map(|range| range.parse().unwrap()).to_vec();
         settings.refresh = Duration::from_millis(500);
+        settings.measure = Duration::from_millis(200);
         settings.dns.cluster_dns = vec!["10.0.0.10".parse().unwrap()];
         make_node(&cluster).await;
         allow_to_edit(&cluster).await;

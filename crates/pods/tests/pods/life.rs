@@ -460,3 +460,37 @@ fn events_of_pods_come_from_the_kubelet_of_the_node() {
         assert_eq!(event.text("reportingInstance"), crate::house::NODE);
     });
 }
+
+#[test]
+fn a_pod_that_uses_more_of_the_disk_than_it_may_is_evicted() {
+    in_house("a_pod_that_uses_more_of_the_disk_than_it_may_is_evicted", |house| async move {
+        let write =
+            ["sh", "-c", "head -c 200000 /dev/zero > /fairlead-empty/file; trap '' TERM; while :; do sleep 0.1; done"];
+        let pod = |limit: serde_json::Value, resources: serde_json::Value| {
+            json!({
+                "container": {"volumeMounts": [{"name": "v", "mountPath": "/fairlead-empty"}], "resources": resources},
+                "spec": {"volumes": [{"name": "v", "emptyDir": limit}], "terminationGracePeriodSeconds": 3600},
+            })
+        };
+        house.pod("volume", &write, pod(json!({"sizeLimit": "100Ki"}), json!({}))).await;
+        let limits = json!({"limits": {"ephemeral-storage": "100k"}});
+        house.pod("whole", &write, pod(json!({}), limits)).await;
+        house.pod("within", &write, pod(json!({"sizeLimit": "1Gi"}), json!({}))).await;
+        let messages = [
+            ("volume", "Usage of EmptyDir volume \"v\" exceeds the limit \"100Ki\". "),
+            ("whole", "Pod ephemeral local storage usage exceeds the total limit of containers 100000. "),
+        ];
+        for (name, message) in messages {
+            let ended = |pod: &serde_json::Value| {
+                let containers = pod.at("status").list("containerStatuses");
+                containers.iter().all(|container| container.at("state").map("terminated").is_some())
+            };
+            let evicted = |pod: &serde_json::Value| pod.at("status").text("phase") == "Failed" && ended(pod);
+            let pod = house.until(name, evicted).await;
+            assert_eq!((pod.at("status").text("reason"), pod.at("status").text("message")), ("Evicted", message));
+            assert_eq!(condition(&pod, "DisruptionTarget"), ("True", "TerminationByKubelet"));
+            assert_eq!(house.event(name, "Evicted").await, message);
+        }
+        assert_eq!(house.ready("within").await.at("status").text("phase"), "Running");
+    });
+}
