@@ -47,10 +47,6 @@ pub(crate) fn refused(pod: &Value, users: UserRange) -> Option<Refused> {
         );
         return Some(Refused { reason: "CreateContainerError", message });
     }
-    if spec.flag("shareProcessNamespace") {
-        let message = "shareProcessNamespace is not supported: each container sees its own processes".to_owned();
-        return Some(Refused { reason: "CreateContainerError", message });
-    }
     let asked = privileges::asked(pod);
     if !asked.is_empty() && privileges::annotation(pod) != Some(GRANTED) {
         let (group, resource) = privileges::RESOURCE;

@@ -18,7 +18,7 @@ use crate::network::Names;
 use crate::node::Node;
 use crate::refuse::{self, Refused, who};
 use crate::resolv;
-use crate::shim::launch::{Launch, Log, Mount, Program, Who, replace};
+use crate::shim::launch::{Launch, Log, Mount, Process, Program, Who, replace};
 use crate::volumes::{ACCOUNT, Volumes};
 use crate::words;
 
@@ -37,6 +37,8 @@ pub(crate) struct Wanted<'a> {
     /// The number of the run.
     pub(crate) run: u32,
     pub(crate) cgroups: &'a [PathBuf],
+    /// The first process of the Pod, if its containers share their processes.
+    pub(crate) shared_processes: Option<Process>,
 }
 
 /// What a shim is told to start it.
@@ -56,7 +58,8 @@ pub(crate) async fn launch(node: &Node, wanted: Wanted<'_>) -> Result<Launch, Re
         program,
         network: own_network.then(|| Names::of(&node.settings.data, meta.text("uid")).file()),
         hostname: own_network.then_some(name.kernel),
-        own_processes: !spec.flag("hostPID"),
+        own_processes: !spec.flag("hostPID") && wanted.shared_processes.is_none(),
+        shared_processes: wanted.shared_processes,
         own_ipc: !spec.flag("hostIPC"),
         sysctls: admit::sysctls(pod),
         mounts,

@@ -123,6 +123,7 @@ fn watch(child: i32) -> ExitStatus {
                     }
                 }
             }
+            Ok(KILL_ALL) => drop(process::signal(child, SIGKILL)),
             // It may just have ended.
             Ok(signal) => drop(process::signal(child, signal)),
             Err(_) => return process::wait(child).unwrap_or_default(),
@@ -132,6 +133,9 @@ fn watch(child: i32) -> ExitStatus {
 
 const SIGCHLD: i32 = 17;
 const SIGKILL: i32 = 9;
+/// Signal (SIGRTMAX) upon which init kills all processes of its container. SIGKILL would end init
+/// alone where containers share their processes, and leave its descendants to the Pod.
+pub(crate) const KILL_ALL: i32 = 64;
 
 /// Ends all descendants: those whose parents have ended became children of ours.
 pub(super) fn kill_the_rest() {

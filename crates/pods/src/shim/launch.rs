@@ -24,6 +24,9 @@ pub(crate) struct Launch {
     pub(crate) hostname: Option<String>,
     /// Whether it sees the processes of its container only.
     pub(crate) own_processes: bool,
+    /// The first process of the Pod, if its containers see each other's processes.
+    #[serde(default)]
+    pub(crate) shared_processes: Option<Process>,
     /// Where its shared memory and semaphores are its own.
     pub(crate) own_ipc: bool,
     /// Kernel parameters of its namespaces, names with dots and values.

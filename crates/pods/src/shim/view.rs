@@ -61,7 +61,7 @@ pub(super) fn make(launch: &Launch) -> Result<(), Error> {
         // A copy of a folder is read-only, as the folder is.
         made.copies.iter().try_for_each(|copy| mount::set_read_only(copy, false, true))?;
     }
-    if launch.own_processes {
+    if launch.own_processes || launch.shared_processes.is_some() {
         mount::processes(Path::new("/proc"))?;
     }
     Ok(())

@@ -9,6 +9,7 @@ use tokio::time::timeout;
 
 use super::{EVICTED, Worker};
 use crate::network::{self, Names};
+use crate::shim::pause;
 use crate::unit::{Role, State};
 use crate::{cgroup, volumes};
 
@@ -29,6 +30,9 @@ impl Worker {
             (0..self.record.units.len()).filter(|at| self.record.units[*at].is_running()).collect();
         for place in &running {
             self.stop(*place, "", grace);
+        }
+        if running.is_empty() {
+            pause::kill(&self.node.folder(self.record.uid()));
         }
         if running.is_empty() && self.network {
             // What was never started never will be.
@@ -68,6 +72,7 @@ impl Worker {
             self.delete().await;
         }
         let uid = self.record.uid();
+        pause::kill(&self.node.folder(uid));
         cgroup::remove(&self.node.settings.data, uid);
         let _ = fs::remove_dir_all(self.node.logs(&self.pod));
         volumes::unmount(&self.node.folder(uid));

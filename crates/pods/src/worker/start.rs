@@ -272,6 +272,16 @@ impl Worker {
             self.node.tell(&self.pod, Severity::Warning, "LimitsNotEnforced", format!("container {name}: {why}"));
         }
         let addresses = self.addresses();
+        let mut shared_processes = None;
+        if self.pod.at("spec").flag("shareProcessNamespace") {
+            let folder = self.node.folder(self.record.uid());
+            match container::pause(&self.node.settings, &folder).await {
+                Ok(first) => shared_processes = Some(first),
+                Err(message) => {
+                    return self.failed_to_start(place, &Refused { reason: "CreateContainerError", message });
+                }
+            }
+        }
         let wanted = Wanted {
             pod: &self.pod,
             container: &container,
@@ -280,6 +290,7 @@ impl Worker {
             user: self.record.user,
             run: number,
             cgroups: &cgroups,
+            shared_processes,
         };
         let turn = self.node.starts.acquire().await;
         let made = surroundings::launch(&self.node, wanted).await;
