@@ -18,6 +18,7 @@ mod lifecycle;
 mod mounts;
 pub mod privileges;
 mod qos;
+pub mod requests;
 mod resources;
 mod scheduling;
 mod security;

@@ -13,17 +13,22 @@ pub(super) enum Refusal {
     NotReady,
     Unschedulable,
     Full,
+    /// The Pod requests more of a resource than the Node has. What other Pods request is not
+    /// counted.
+    Insufficient(&'static str),
 }
 
 impl Refusal {
-    fn text(self) -> &'static str {
-        match self {
+    fn text(self) -> String {
+        let text = match self {
             Refusal::Selector => "node(s) didn't match Pod's node affinity/selector",
             Refusal::Taint => "node(s) had untolerated taint(s)",
             Refusal::NotReady => "node(s) were not ready",
             Refusal::Unschedulable => "node(s) were unschedulable",
             Refusal::Full => "Too many pods",
-        }
+            Refusal::Insufficient(resource) => return format!("Insufficient {resource}"),
+        };
+        text.to_owned()
     }
 }
 
@@ -65,8 +70,17 @@ fn refusal(pod: &Pod, node: &Node, pods: usize) -> Option<Refusal> {
     if !wanted(pod, node) {
         return Some(Refusal::Selector);
     }
-    node.room().filter(|room| pods >= *room).map(|_| Refusal::Full)
+    if node.room().is_some_and(|room| pods >= room) {
+        return Some(Refusal::Full);
+    }
+    let greater =
+        |resource: &&str| node.capacity(resource).is_some_and(|capacity| pod.spec.requested(resource) > capacity);
+    // The Node would reject the Pod, and the Pod would have failed.
+    RESOURCES.into_iter().find(greater).map(Refusal::Insufficient)
 }
+
+/// Resources of which a Pod may not request more than its Node has.
+const RESOURCES: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 
 fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
     if !toleration.effect.is_empty() && toleration.effect != taint.effect {

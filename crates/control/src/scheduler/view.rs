@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use fairlead_api::kinds::pod::requests::{self, Demand};
+use fairlead_api::quantity::Quantity;
 use fairlead_api::view::{Condition, Meta, View};
 use fairlead_api::{Kind, kinds};
 use serde::{Deserialize, Deserializer};
@@ -56,6 +58,51 @@ pub(super) struct PodSpec {
     pub(super) tolerations: Vec<Toleration>,
     #[serde(deserialize_with = "nullable")]
     pub(super) scheduling_gates: Vec<serde::de::IgnoredAny>,
+    #[serde(deserialize_with = "nullable")]
+    pub(super) init_containers: Vec<Container>,
+    #[serde(deserialize_with = "nullable")]
+    pub(super) containers: Vec<Container>,
+    #[serde(deserialize_with = "nullable")]
+    pub(super) resources: Resources,
+    #[serde(deserialize_with = "nullable")]
+    pub(super) overhead: BTreeMap<String, String>,
+}
+
+impl PodSpec {
+    /// The amount of a resource that the Pod requests, in thousandths.
+    pub(super) fn requested(&self, resource: &str) -> i128 {
+        let overhead = milli(&self.overhead, resource).unwrap_or_default();
+        let amount = |container: &Container| milli(&container.resources.requests, resource).unwrap_or_default();
+        let init = self.init_containers.iter().map(|container| match container.restart_policy.as_str() {
+            "Always" => Demand::Sidecar(amount(container)),
+            _ => Demand::Init(amount(container)),
+        });
+        let mains = self.containers.iter().map(|container| Demand::Main(amount(container)));
+        milli(&self.resources.requests, resource).unwrap_or_else(|| requests::total(init.chain(mains))) + overhead
+    }
+}
+
+/// Returns an amount of a list of resources, in thousandths.
+fn milli(list: &BTreeMap<String, String>, resource: &str) -> Option<i128> {
+    Some(Quantity::parse(list.get(resource)?).ok()?.milli())
+}
+
+/// A container, as far as it requests something.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Container {
+    #[serde(deserialize_with = "nullable")]
+    restart_policy: String,
+    #[serde(deserialize_with = "nullable")]
+    resources: Resources,
+}
+
+/// Amounts of resources that a container or a Pod requests.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Resources {
+    #[serde(deserialize_with = "nullable")]
+    requests: BTreeMap<String, String>,
 }
 
 /// What is.
@@ -177,11 +224,16 @@ impl Node {
         self.status.allocatable.get("pods")?.parse().ok()
     }
 
+    /// The amount of a resource that the Node has for Pods, in thousandths, if it says so.
+    pub(super) fn capacity(&self, resource: &str) -> Option<i128> {
+        milli(&self.status.allocatable, resource)
+    }
+
     /// Whether two states of a Node differ in what counts here; agents write their Node often for other reasons.
     pub(super) fn decides_as(&self, other: &Node) -> bool {
         self.spec == other.spec
             && self.metadata.labels == other.metadata.labels
             && self.is_ready() == other.is_ready()
-            && self.room() == other.room()
+            && self.status.allocatable == other.status.allocatable
     }
 }

@@ -94,3 +94,20 @@ fn a_user_of_this_nodes_range_is_refused_without_a_grant() {
     }
     check(json!({"securityContext": {"runAsUser": 79_999, "fsGroup": 80_100}}), json!({}), false, true);
 }
+
+#[test]
+fn the_default_profile_is_had_by_those_who_name_it() {
+    let context = |kind: &str| json!({"securityContext": {"seccompProfile": {"type": kind}}});
+    let has = |spec: Value, container: Value| {
+        let pod = pod(&spec, &container, false);
+        has_default_seccomp(&pod, &pod.at("spec").list("containers")[0])
+    };
+    assert!(!has(json!({}), json!({})));
+    assert!(has(context("RuntimeDefault"), json!({})));
+    assert!(has(json!({}), context("RuntimeDefault")));
+    assert!(!has(context("RuntimeDefault"), context("Unconfined")));
+    let privileged = json!({"securityContext": {"privileged": true, "seccompProfile": {"type": "RuntimeDefault"}}});
+    assert!(!has(json!({}), privileged));
+    check(context("RuntimeDefault"), json!({}), None);
+    check(json!({}), context("Localhost"), Some(("CreateContainerError", "Localhost")));
+}

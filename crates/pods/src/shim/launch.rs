@@ -24,8 +24,14 @@ pub(crate) struct Launch {
     pub(crate) hostname: Option<String>,
     /// Whether it sees the processes of its container only.
     pub(crate) own_processes: bool,
+    /// The first process of the Pod, if its containers see each other's processes.
+    #[serde(default)]
+    pub(crate) shared_processes: Option<Process>,
     /// Where its shared memory and semaphores are its own.
     pub(crate) own_ipc: bool,
+    /// Kernel parameters of its namespaces, names with dots and values.
+    #[serde(default)]
+    pub(crate) sysctls: Vec<(String, String)>,
     pub(crate) mounts: Vec<Mount>,
     /// It may write to what is mounted for it, and to nothing else.
     pub(crate) read_only: bool,
@@ -45,6 +51,9 @@ pub(crate) struct Program {
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) folder: String,
     pub(crate) who: Who,
+    /// True if it is refused the system calls that container runtimes refuse by default.
+    #[serde(default)]
+    pub(crate) default_seccomp: bool,
 }
 
 /// Who it runs as.

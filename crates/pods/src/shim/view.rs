@@ -6,12 +6,13 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 
-use fairlead_kernel::{Error, mount};
+use fairlead_kernel::Error;
+use fairlead_kernel::mount::{self, Tree};
 
-use super::launch::{Launch, Mount};
+use super::launch::{Launch, Mount, Who};
 use crate::volumes::PRIVATE;
 
 /// A folder with more entries than this is not copied.
@@ -20,12 +21,15 @@ const MOST_ENTRIES: usize = 4096;
 const MOST_LINKS: usize = 40;
 /// Where the copy of the root is made: a folder every machine has.
 const STAGE: &str = "/tmp";
+/// The folder of devices.
+const DEVICES: &str = "/dev";
 /// Where the old root is meanwhile.
 const OLD: &str = ".fairlead-old-root";
 
 /// What was made on the way.
-#[derive(Default)]
-struct Made {
+struct ViewState<'a> {
+    /// The user of the container, whose devices are copied with /dev.
+    who: &'a Who,
     /// Folders that can be written to: copies, and what was made in them.
     places: BTreeSet<PathBuf>,
     copies: Vec<PathBuf>,
@@ -34,7 +38,9 @@ struct Made {
 /// Makes it, in a mount namespace of its own.
 pub(super) fn make(launch: &Launch) -> Result<(), Error> {
     mount::isolate()?;
-    // Sources are opened first: one place may hide another's.
+    // Sources are copied before the first of them is mounted. A path could lead into what was
+    // mounted before, and a bind of an open /etc/hosts of the host would take along the Pod's own
+    // that is mounted on it (fs/namespace.c, copy_tree).
     let sources = launch.mounts.iter().map(open).collect::<Result<Vec<_>, _>>();
     let sources = sources.map_err(failed("opening what is to be mounted"))?;
     if launch.read_only {
@@ -42,15 +48,12 @@ pub(super) fn make(launch: &Launch) -> Result<(), Error> {
         // Shared memory is no file system to anybody.
         let _ = mount::set_read_only(Path::new("/dev/shm"), false, false);
     }
-    let mut made = Made::default();
+    let mut made = ViewState { who: &launch.program.who, places: BTreeSet::new(), copies: Vec::new() };
     for (wanted, source) in launch.mounts.iter().zip(&sources) {
         let target = show(wanted, source, &mut made)?;
-        if let Some(target) = target.as_ref().filter(|_| !wanted.read_only && is_private(wanted)) {
+        if let Some(target) = target.filter(|_| !wanted.read_only && is_private(wanted)) {
             // The Pod's own, and not the host's: what is mounted below is made in it.
-            made.places.insert(target.clone());
-        }
-        if let Some(target) = target.filter(|_| launch.read_only && !wanted.read_only) {
-            mount::set_read_only(&target, true, false)?;
+            made.places.insert(target);
         }
     }
     leave_old_root()?;
@@ -58,7 +61,7 @@ pub(super) fn make(launch: &Launch) -> Result<(), Error> {
         // A copy of a folder is read-only, as the folder is.
         made.copies.iter().try_for_each(|copy| mount::set_read_only(copy, false, true))?;
     }
-    if launch.own_processes {
+    if launch.own_processes || launch.shared_processes.is_some() {
         mount::processes(Path::new("/proc"))?;
     }
     Ok(())
@@ -68,15 +71,14 @@ fn is_private(wanted: &Mount) -> bool {
     PRIVATE.iter().any(|private| wanted.target == Path::new(private))
 }
 
-fn open(wanted: &Mount) -> io::Result<File> {
+fn open(wanted: &Mount) -> io::Result<Tree> {
+    let Some(below) = &wanted.below else { return Tree::copy(&wanted.source) };
     let source = File::open(&wanted.source)?;
-    match &wanted.below {
-        Some(below) => match mount::open_below(&source, below) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => make_below(source, below),
-            opened => opened,
-        },
-        None => Ok(source),
-    }
+    let inside = match mount::open_below(&source, below) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => make_below(source, below),
+        opened => opened,
+    };
+    Tree::copy_open(&inside?)
 }
 
 /// Makes the folders of a path below a folder. One part after the other: none of them may be a link that leads elsewhere.
@@ -85,21 +87,23 @@ fn make_below(folder: File, path: &Path) -> io::Result<File> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let new = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd())).join(part);
             fs::create_dir(&new)?;
-            fs::set_permissions(&new, fs::Permissions::from_mode(0o777))?;
+            // In a volume with a group new folders belong to it (chmod(2) clears what mkdir(2)
+            // inherits).
+            let inherited = folder.metadata()?.mode() & 0o2000;
+            fs::set_permissions(&new, fs::Permissions::from_mode(0o777 | inherited))?;
             mount::open_below(&folder, part)
         }
         opened => opened,
     })
 }
 
-fn show(wanted: &Mount, source: &File, made: &mut Made) -> Result<Option<PathBuf>, Error> {
+fn show(wanted: &Mount, source: &Tree, made: &mut ViewState<'_>) -> Result<Option<PathBuf>, Error> {
     if wanted.optional && !wanted.target.exists() {
         return Ok(None);
     }
-    let folder = source.metadata().map_err(failed("looking at what is to be mounted"))?.is_dir();
+    let folder = source.is_folder().map_err(failed("looking at what is to be mounted"))?;
     let target = place(&wanted.target, folder, made)?;
-    let source = PathBuf::from(format!("/proc/self/fd/{}", source.as_raw_fd()));
-    mount::bind(&source, &target)?;
+    source.attach(&target)?;
     if wanted.read_only {
         mount::make_read_only(&target)?;
     }
@@ -107,13 +111,13 @@ fn show(wanted: &Mount, source: &File, made: &mut Made) -> Result<Option<PathBuf
 }
 
 /// Makes sure that a place exists, and returns where it really is. Folders that were made here, or copied, can be written to.
-fn place(target: &Path, folder: bool, made: &mut Made) -> Result<PathBuf, Error> {
+fn place(target: &Path, folder: bool, made: &mut ViewState<'_>) -> Result<PathBuf, Error> {
     let (known, missing) = resolve(target).map_err(failed(&format!("finding {}", target.display())))?;
     if missing.is_empty() {
         return Ok(known);
     }
     if made.places.insert(known.clone()) {
-        copy(&known)?;
+        copy(&known, made.who)?;
         made.copies.push(known.clone());
     }
     let whole = missing.iter().fold(known, |path, part| {
@@ -172,27 +176,29 @@ fn parts(path: &Path) -> Vec<PathBuf> {
 }
 
 /// Puts a folder in memory in the place of a folder, with everything in it that was there.
-fn copy(folder: &Path) -> Result<(), Error> {
+fn copy(folder: &Path, who: &Who) -> Result<(), Error> {
     if folder == Path::new("/") {
-        return copy_root();
+        return copy_root(who);
     }
     let action = format!("copying the folder {}", folder.display());
     let old = File::open(folder).map_err(failed(&action))?;
     let from = PathBuf::from(format!("/proc/self/fd/{}", old.as_raw_fd()));
-    let entries = entries(folder)?;
-    mount::memory(folder, &like(folder)?)?;
-    entries.iter().try_for_each(|name| entry_copy(&from.join(name), &folder.join(name)))
+    let entries = entries(folder, who)?;
+    let devices = folder == Path::new(DEVICES);
+    let new = if devices { mount::memory_with_devices } else { mount::memory };
+    new(folder, &like(folder)?)?;
+    entries.iter().try_for_each(|name| entry_copy(&from.join(name), &folder.join(name), devices))
 }
 
 /// The same for the root. The old one stays until all is made: what is to be shown may be in it.
-fn copy_root() -> Result<(), Error> {
+fn copy_root(who: &Who) -> Result<(), Error> {
     let (stage, old) = (Path::new(STAGE), Path::new(STAGE).join(OLD));
-    let entries = entries(Path::new("/"))?;
+    let entries = entries(Path::new("/"), who)?;
     mount::memory(stage, &like(Path::new("/"))?)?;
     fs::create_dir(&old).map_err(failed("making a folder for the old root"))?;
     mount::become_root(stage, &old)?;
     let old = Path::new("/").join(OLD);
-    entries.iter().try_for_each(|name| entry_copy(&old.join(name), &Path::new("/").join(name)))
+    entries.iter().try_for_each(|name| entry_copy(&old.join(name), &Path::new("/").join(name), false))
 }
 
 fn leave_old_root() -> Result<(), Error> {
@@ -204,13 +210,33 @@ fn leave_old_root() -> Result<(), Error> {
     fs::remove_dir(&old).map_err(failed("removing the folder of the old root"))
 }
 
-fn entries(folder: &Path) -> Result<Vec<OsString>, Error> {
+/// The names in a folder, without devices that the user of the container cannot open: those are
+/// most of /dev, and each name is a mount.
+fn entries(folder: &Path, who: &Who) -> Result<Vec<OsString>, Error> {
     let action = format!("copying the folder {}", folder.display());
-    let entries = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>).map_err(failed(&action))?;
-    if entries.len() > MOST_ENTRIES {
-        return Err(failed(&action)(io::Error::other("it has too many entries")));
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).map_err(failed(&action))? {
+        let entry = entry.map_err(failed(&action))?;
+        let kind = entry.file_type().map_err(failed(&action))?;
+        let device = kind.is_char_device() || kind.is_block_device();
+        if device && !entry.metadata().is_ok_and(|device| can_open(who, &device)) {
+            continue;
+        }
+        if names.len() == MOST_ENTRIES {
+            return Err(failed(&action)(io::Error::other("it has too many entries")));
+        }
+        names.push(entry.file_name());
     }
-    Ok(entries.iter().map(fs::DirEntry::file_name).collect())
+    Ok(names)
+}
+
+/// True if the permissions of a file let a user read or write it.
+fn can_open(who: &Who, file: &fs::Metadata) -> bool {
+    let permits = |class: u32| file.mode() & class != 0;
+    let owner = file.uid() == who.user && permits(0o600);
+    let group = (file.gid() == who.group || who.groups.contains(&file.gid())) && permits(0o060);
+    // With capabilities permissions may not count.
+    owner || group || permits(0o006) || who.capabilities != 0
 }
 
 /// The options of a folder in memory that looks like another.
@@ -219,9 +245,20 @@ fn like(folder: &Path) -> Result<String, Error> {
     Ok(format!("mode={:o},uid={},gid={},size=64m", is.mode() & 0o7777, is.uid(), is.gid()))
 }
 
-fn entry_copy(from: &Path, to: &Path) -> Result<(), Error> {
+/// Shows an entry of a folder in a copy of the folder, in which files of devices may work.
+fn entry_copy(from: &Path, to: &Path, devices: bool) -> Result<(), Error> {
     let action = format!("copying {}", to.display());
-    let metadata = fs::symlink_metadata(from).map_err(failed(&action))?;
+    let metadata = match fs::symlink_metadata(from) {
+        // Devices may be unplugged while /dev is copied.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        found => found.map_err(failed(&action))?,
+    };
+    let kind = metadata.file_type();
+    // A mount of /dev/ptmx alone would not find the terminals in the folder `pts` beside it
+    // (fs/devpts/inode.c, devpts_mntget). Without the right to make devices a mount has to do.
+    if devices && (kind.is_char_device() || kind.is_block_device()) && mount::make_device(to, &metadata).is_ok() {
+        return Ok(());
+    }
     if metadata.is_symlink() {
         let leads = fs::read_link(from).map_err(failed(&action))?;
         return symlink(leads, to).map_err(failed(&action));
