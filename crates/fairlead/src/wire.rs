@@ -103,7 +103,8 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
     let controllers = tokio::spawn({
         let (server, config, stop) = (service.clone(), config.clone(), stop.clone());
         let metrics = here.control.clone();
-        async move { control::beside(&server, &config, metrics, stop).await }
+        let certificates = identity.authorities(Timestamp::now())?;
+        async move { control::beside(&server, &config, certificates, metrics, stop).await }
     });
     // Who looks at the same objects through one door shares what was read of them.
     let door = ui::door(&service);

@@ -188,8 +188,9 @@ fn what_is_wrong_is_said_with_the_flag() {
             "invalid argument \"endpoints\" for \"--controllers\" flag: there is no controller \"endpoints\"; there are endpoints-controller, \
              endpointslice-controller, endpointslice-health-controller, endpointslice-mirroring-controller, \
              garbage-collector-controller, namespace-controller, node-ipam-controller, node-lifecycle-controller, \
-             pod-garbage-collector-controller, scheduler, serviceaccount-controller, service-cidr-controller, and * for all \
-             but node-ipam-controller, scheduler and serviceaccount-controller",
+             pod-garbage-collector-controller, root-ca-certificate-publisher-controller, scheduler, serviceaccount-controller, \
+             service-cidr-controller, and * for all but node-ipam-controller, root-ca-certificate-publisher-controller, \
+             scheduler and serviceaccount-controller",
         ),
         (
             &["--max-endpoints-per-slice=1001"],
