@@ -85,6 +85,8 @@ pub(crate) struct Config {
     pub(crate) issuers: Vec<String>,
     pub(crate) service_account_keys: Vec<PathBuf>,
     pub(crate) service_account_signing_key: Option<PathBuf>,
+    /// True if Pods get their accounts (admission plugin ServiceAccount).
+    pub(crate) service_accounts: bool,
     /// Default plugins that are not to be used.
     pub(crate) admission_disabled: Vec<String>,
     pub(crate) audit: Option<audit::Options>,
@@ -280,6 +282,7 @@ fn resolve(flags: &Flags, role: Role, environment: &Environment) -> anyhow::Resu
     let gates = value::list(&flags.feature_gates).join(",");
     let issuers = value::list(&flags.service_account_issuer);
     let admission_disabled = admission::plugins(flags)?;
+    let control = controllers(flags, role)?;
     let store = store(flags)?;
     // Servers that share a store agree on one of them.
     let provisioning = if matches!(store, Store::Etcd(_)) { Provisioning::Elected } else { Provisioning::Here };
@@ -308,6 +311,7 @@ fn resolve(flags: &Flags, role: Role, environment: &Environment) -> anyhow::Resu
         issuers: if issuers.is_empty() { vec![ISSUER.to_owned()] } else { issuers },
         service_account_keys: value::list(&flags.service_account_key_file).into_iter().map(PathBuf::from).collect(),
         service_account_signing_key: path(&flags.service_account_signing_key_file),
+        service_accounts: admission::service_accounts(flags, &control.choice),
         admission_disabled,
         audit: audit(flags)?,
         in_flight: in_flight(flags)?,
@@ -319,7 +323,7 @@ fn resolve(flags: &Flags, role: Role, environment: &Environment) -> anyhow::Resu
         )?,
         event_ttl: value::duration("event-ttl", flags.event_ttl.as_ref().map_or(EVENT_TTL, |Text(text)| text))?,
         history: history::bounds(flags)?,
-        control: controllers(flags, role)?,
+        control,
         proxy: machine::settings(flags, role)?,
         balancer: balancer::settings(flags, role, &data_dir, provisioning)?,
         data_dir,

@@ -242,6 +242,7 @@ fn options(
             external_ip_ranges: config.external_ip_ranges.clone(),
             load_balancer_pools: config.balancer.as_ref().map(balancer::pools).unwrap_or_default(),
             load_balancer: config.balancer.as_ref().map(balancer::limits),
+            service_accounts: config.service_accounts,
         },
         advertise: inside.unwrap_or_else(|| SocketAddr::new(advertised(config), address.port())),
         authorization: config.authorization,

@@ -135,11 +135,11 @@ flags! {
     /// The key that signs ServiceAccount tokens [default: one we make]
     #[arg(value_name = "FILE")]
     service_account_signing_key_file: Option<Text>,
-    /// Admission plugins to use besides the default ones, as DenyServiceExternalIPs
+    /// Admission plugins to use besides the default ones: DenyServiceExternalIPs, ServiceAccount [default: ServiceAccount where serviceaccount-controller runs]
     #[arg(value_name = "PLUGIN,...")]
     #[serde(deserialize_with = "once")]
     enable_admission_plugins: Option<Vec<Text>>,
-    /// Admission plugins not to use, as DenyServiceExternalIPs
+    /// Admission plugins not to use: DenyServiceExternalIPs, ServiceAccount
     #[arg(value_name = "PLUGIN,...")]
     #[serde(deserialize_with = "once")]
     disable_admission_plugins: Option<Vec<Text>>,
