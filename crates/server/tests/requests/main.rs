@@ -2,5 +2,6 @@
 
 mod accounts;
 mod cost;
+mod events;
 mod rights;
 mod world;
