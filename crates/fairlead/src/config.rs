@@ -84,6 +84,7 @@ pub(crate) struct Config {
     pub(crate) authorization: Authorization,
     pub(crate) issuers: Vec<String>,
     pub(crate) service_account_keys: Vec<PathBuf>,
+    pub(crate) service_account_jwks_uri: Option<String>,
     pub(crate) service_account_signing_key: Option<PathBuf>,
     /// True if Pods get their accounts (admission plugin ServiceAccount).
     pub(crate) service_accounts: bool,
@@ -310,6 +311,7 @@ fn resolve(flags: &Flags, role: Role, environment: &Environment) -> anyhow::Resu
         authorization: authorization(flags)?,
         issuers: if issuers.is_empty() { vec![ISSUER.to_owned()] } else { issuers },
         service_account_keys: value::list(&flags.service_account_key_file).into_iter().map(PathBuf::from).collect(),
+        service_account_jwks_uri: jwks_uri(flags)?,
         service_account_signing_key: path(&flags.service_account_signing_key_file),
         service_accounts: admission::service_accounts(flags, &control.choice),
         admission_disabled,
@@ -356,6 +358,15 @@ fn text(value: &Option<Text>) -> &str {
 
 fn path(value: &Option<Text>) -> Option<PathBuf> {
     Some(text(value)).filter(|text| !text.is_empty()).map(PathBuf::from)
+}
+
+/// Returns the URL of `--service-account-jwks-uri`. OpenID Connect asks for https.
+fn jwks_uri(flags: &Flags) -> anyhow::Result<Option<String>> {
+    match text(&flags.service_account_jwks_uri) {
+        "" => Ok(None),
+        url if url.starts_with("https://") => Ok(Some(url.to_owned())),
+        url => Err(value::invalid("service-account-jwks-uri", url, "want a URL that begins with https://")),
+    }
 }
 
 /// Two files that are of use only together.

@@ -128,6 +128,9 @@ flags! {
     #[arg(value_name = "URL,...")]
     #[serde(deserialize_with = "once")]
     service_account_issuer: Option<Vec<Text>>,
+    /// Where clients find the keys that check ServiceAccount tokens, for OpenID Connect discovery [default: /openid/v1/jwks below the first issuer]
+    #[arg(value_name = "URL")]
+    service_account_jwks_uri: Option<Text>,
     /// Keys that check ServiceAccount tokens
     #[arg(value_name = "FILE,...")]
     #[serde(deserialize_with = "once")]

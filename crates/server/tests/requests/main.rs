@@ -3,5 +3,6 @@
 mod accounts;
 mod cost;
 mod events;
+mod issuer;
 mod rights;
 mod world;
