@@ -4,6 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::Request;
 use http_body_util::{BodyExt, Full};
@@ -24,16 +26,34 @@ pub(crate) struct Connected {
     pub(crate) url: String,
     /// The namespace that is meant where none is said.
     pub(crate) namespace: String,
+    /// Certificates by which the API server is known, in PEM, if the kubeconfig names any.
+    pub(crate) authorities: Option<String>,
 }
 
 /// The way to the API server that a kubeconfig names, or, with its credentials, to the one at another URL.
 pub(crate) async fn connect(kubeconfig: Option<&Path>, url: Option<&str>) -> Result<Connected, OpenError> {
     let config = config(kubeconfig, url).await?;
     let (url, namespace) = (config.cluster_url.to_string(), config.default_namespace.clone());
+    let authorities = config.root_cert.as_ref().filter(|all| !all.is_empty()).map(|all| pem(all));
     let client = made(config)?;
     let told: Arc<str> = url.trim_end_matches('/').into();
     let requests = boxed(tower::service_fn(move |request| send(client.clone(), told.clone(), request)));
-    Ok(Connected { requests, url, namespace })
+    Ok(Connected { requests, url, namespace, authorities })
+}
+
+/// Returns certificates as PEM (RFC 7468: lines of 64 characters).
+fn pem(certificates: &[Vec<u8>]) -> String {
+    let mut text = String::new();
+    for der in certificates {
+        text.push_str("-----BEGIN CERTIFICATE-----\n");
+        let base64 = STANDARD.encode(der);
+        for line in base64.as_bytes().chunks(64) {
+            text.push_str(&String::from_utf8_lossy(line));
+            text.push('\n');
+        }
+        text.push_str("-----END CERTIFICATE-----\n");
+    }
+    text
 }
 
 /// The same, as kube has it.

@@ -86,6 +86,8 @@ struct Shared {
     namespace: String,
     /// Where the API server is, if it is elsewhere.
     url: Option<String>,
+    /// Certificates by which the kubeconfig knows the API server, in PEM.
+    authorities: Option<String>,
 }
 
 /// Who answers requests.
@@ -123,6 +125,7 @@ impl Cluster {
             views: mirror::Views::default(),
             namespace: connected.namespace,
             url: Some(connected.url),
+            authorities: connected.authorities,
         };
         Ok(Cluster { shared: Arc::new(shared), manager: "fairlead".into() })
     }
@@ -151,7 +154,7 @@ impl Cluster {
 
     fn with(requests: Requests, source: Arc<dyn Source>) -> Cluster {
         let (views, namespace) = (mirror::Views::default(), "default".to_owned());
-        let shared = Shared { requests, source, views, namespace, url: None };
+        let shared = Shared { requests, source, views, namespace, url: None, authorities: None };
         Cluster { shared: Arc::new(shared), manager: "fairlead".into() }
     }
 
@@ -163,6 +166,12 @@ impl Cluster {
     /// Where its API server is; `None`: in this process, or nowhere.
     pub fn url(&self) -> Option<&str> {
         self.shared.url.as_deref()
+    }
+
+    /// Returns the certificates by which the kubeconfig, or the account of the Pod we run in, knows the API server, in PEM.
+    /// `None`: it names none, or the API server is in this process.
+    pub fn authorities(&self) -> Option<&str> {
+        self.shared.authorities.as_deref()
     }
 
     /// The same cluster, written to under another name: the field manager and user agent of requests.

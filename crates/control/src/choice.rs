@@ -26,6 +26,8 @@ pub enum Controller {
     NodeLifecycle,
     /// Deletes Pods whose Node is gone.
     PodGarbageCollector,
+    /// Publishes the certificate authority of the API in every namespace.
+    RootCaPublisher,
     /// Puts Pods on Nodes.
     Scheduler,
     /// Gives every namespace an account for its Pods.
@@ -36,7 +38,7 @@ pub enum Controller {
 
 impl Controller {
     /// All there are.
-    pub const ALL: [Controller; 12] = [
+    pub const ALL: [Controller; 13] = [
         Controller::Endpoints,
         Controller::EndpointSlice,
         Controller::EndpointSliceHealth,
@@ -46,6 +48,7 @@ impl Controller {
         Controller::NodeIpam,
         Controller::NodeLifecycle,
         Controller::PodGarbageCollector,
+        Controller::RootCaPublisher,
         Controller::Scheduler,
         Controller::ServiceAccount,
         Controller::ServiceCidr,
@@ -63,6 +66,7 @@ impl Controller {
             Controller::NodeIpam => ["node-ipam-controller", "nodeipam"],
             Controller::NodeLifecycle => ["node-lifecycle-controller", "nodelifecycle"],
             Controller::PodGarbageCollector => ["pod-garbage-collector-controller", "podgc"],
+            Controller::RootCaPublisher => ["root-ca-certificate-publisher-controller", "root-ca-cert-publisher"],
             Controller::Scheduler => ["scheduler", "default-scheduler"],
             Controller::ServiceAccount => ["serviceaccount-controller", "serviceaccount"],
             Controller::ServiceCidr => ["service-cidr-controller", "servicecidr"],
@@ -76,7 +80,10 @@ impl Controller {
 
     /// Whether `*` means it too. A cluster whose Pods others run has these from elsewhere, and does not want ours beside them.
     pub fn is_usual(self) -> bool {
-        !matches!(self, Controller::NodeIpam | Controller::Scheduler | Controller::ServiceAccount)
+        !matches!(
+            self,
+            Controller::NodeIpam | Controller::RootCaPublisher | Controller::Scheduler | Controller::ServiceAccount
+        )
     }
 
     fn find(name: &str) -> Option<Controller> {
@@ -90,7 +97,7 @@ pub struct Choice(BTreeSet<Controller>);
 
 /// There is no such controller.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("there is no controller {name:?}; there are {}, and * for all but node-ipam-controller, scheduler and serviceaccount-controller", Controller::ALL.map(Controller::name).join(", "))]
+#[error("there is no controller {name:?}; there are {}, and * for all but node-ipam-controller, root-ca-certificate-publisher-controller, scheduler and serviceaccount-controller", Controller::ALL.map(Controller::name).join(", "))]
 pub struct Unknown {
     /// What was asked for.
     pub name: String,

@@ -13,6 +13,7 @@ mod nodes;
 mod pod_garbage;
 mod queue;
 mod registrations;
+mod root_ca;
 mod scheduler;
 mod service_account;
 mod service_cidr;
@@ -45,6 +46,9 @@ pub struct Options {
     pub pod_quarantine: Duration,
     /// Where the ranges of Nodes for their Pods come from.
     pub node_ranges: NodeRanges,
+    /// Certificates by which Pods know the API server, in PEM; the publisher of the certificate
+    /// authority does nothing without.
+    pub root_ca: Option<String>,
     /// Where we run, for Events.
     pub host: String,
 }
@@ -59,6 +63,7 @@ impl Default for Options {
             service_cidr_grace_period: Duration::from_secs(10),
             pod_quarantine: Duration::from_secs(40),
             node_ranges: NodeRanges::default(),
+            root_ca: None,
             host: String::new(),
         }
     }
@@ -121,6 +126,9 @@ fn start(cluster: &Cluster, options: &Options, metrics: &Metrics, stop: &Cancell
     }
     if options.choice.has(Controller::PodGarbageCollector) {
         tasks.spawn(pod_garbage::run(cluster(), options.pod_quarantine, queue("orphaned_pods_nodes"), stop()));
+    }
+    if let (true, Some(certificates)) = (options.choice.has(Controller::RootCaPublisher), &options.root_ca) {
+        tasks.spawn(root_ca::run(cluster(), certificates.clone(), queue("root_ca_cert_publisher"), stop()));
     }
     if options.choice.has(Controller::Scheduler) {
         tasks.spawn(scheduler::run(cluster(), host(), queue("scheduler"), stop()));

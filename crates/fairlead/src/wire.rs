@@ -103,7 +103,8 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
     let controllers = tokio::spawn({
         let (server, config, stop) = (service.clone(), config.clone(), stop.clone());
         let metrics = here.control.clone();
-        async move { control::beside(&server, &config, metrics, stop).await }
+        let certificates = identity.authorities(Timestamp::now())?;
+        async move { control::beside(&server, &config, certificates, metrics, stop).await }
     });
     // Who looks at the same objects through one door shares what was read of them.
     let door = ui::door(&service);
@@ -241,6 +242,7 @@ fn options(
             external_ip_ranges: config.external_ip_ranges.clone(),
             load_balancer_pools: config.balancer.as_ref().map(balancer::pools).unwrap_or_default(),
             load_balancer: config.balancer.as_ref().map(balancer::limits),
+            service_accounts: config.service_accounts,
         },
         advertise: inside.unwrap_or_else(|| SocketAddr::new(advertised(config), address.port())),
         authorization: config.authorization,

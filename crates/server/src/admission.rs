@@ -8,6 +8,7 @@ use fairlead_api::{Kind, Look};
 use ipnet::IpNet;
 
 pub(crate) mod external_ips;
+pub(crate) mod service_account;
 
 /// Restrictions.
 #[derive(Debug, Clone, Default)]
@@ -20,6 +21,9 @@ pub struct Admission {
     pub load_balancer_pools: Vec<RangeInclusive<IpAddr>>,
     /// The load balancer that runs beside this server, if one does: what it cannot carry is refused at once.
     pub load_balancer: Option<LoadBalancer>,
+    /// True if Pods get their account and a volume with its token, and are refused without (plugin
+    /// ServiceAccount).
+    pub service_accounts: bool,
 }
 
 /// Users that may write new external IPs. A Service with the address of another machine gets the packets

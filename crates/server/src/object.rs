@@ -153,7 +153,8 @@ pub(crate) fn with_index<T>(kind: &Kind, entry: &Arc<Entry>, look: impl FnOnce(&
 }
 
 fn index(kind: &Kind, entry: &Entry) -> Index {
-    let Ok(object) = load(kind, entry) else { return Index::default() };
+    // The kind reads its fields from the stored form, whichever version is asked for.
+    let Ok(object) = serde_json::from_slice::<Value>(&entry.json) else { return Index::default() };
     let labels = object.at("metadata").map("labels").into_iter().flatten();
     Index {
         labels: labels.map(|(k, v)| (k.as_str().into(), v.as_str().unwrap_or_default().into())).collect(),

@@ -89,6 +89,9 @@ impl Request<'_> {
         if own {
             managed::update(self.stored().schema, None, &mut object, self.writer(&api_version, &now));
         }
+        if *self.kind() == kinds::POD && self.server.options.admission.service_accounts {
+            admission::service_account::admit(self.server, &self.target.namespace, &mut object).await?;
+        }
         (self.kind().rules.admit)(&mut object, &self.server.options.settings)?;
         let access = &self.server.access;
         let warning = privileges::grant(access, self.user, &self.target.namespace, self.kind(), &mut object);
@@ -482,17 +485,21 @@ pub(crate) fn set_metadata(object: &mut Value, name: &'static str, value: impl I
     }
 }
 
+/// Returns the end of a generated name: five characters, none of which make words (k8s.io/apimachinery, util/rand).
+pub(crate) fn random_suffix() -> String {
+    const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+    (0..5).map(|_| ALPHABET[fastrand::usize(..ALPHABET.len())] as char).collect()
+}
+
 /// Name, uid and time of a new object.
 pub(crate) fn fill_system_fields(object: &mut Value, now: &str) {
-    const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     const MAX_PREFIX: usize = 58;
     arrange_metadata(object);
     let given = object.at("metadata");
     let prefix = given.text("generateName");
     if given.text("name").is_empty() && !prefix.is_empty() {
         let prefix: String = prefix.chars().take(MAX_PREFIX).collect();
-        let suffix: String = (0..5).map(|_| ALPHABET[fastrand::usize(..ALPHABET.len())] as char).collect();
-        set_metadata(object, "name", format!("{prefix}{suffix}"));
+        set_metadata(object, "name", format!("{prefix}{}", random_suffix()));
     }
     object.map_mut("metadata");
     set_metadata(object, "uid", uuid::Uuid::new_v4().to_string());

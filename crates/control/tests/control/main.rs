@@ -4,6 +4,7 @@ mod garbage;
 mod house;
 mod namespace;
 mod nodes;
+mod root_ca;
 mod scheduler;
 mod service_cidr;
 mod services;

@@ -81,7 +81,8 @@ impl Identity {
             let keys = VerifyingKey::all_from_pem(&read("service-account-key-file", file)?);
             others.extend(keys.with_context(|| format!("--service-account-key-file: {}", file.display()))?);
         }
-        Ok(Tokens::new(config.issuers.clone(), signing, others))
+        let tokens = Tokens::new(config.issuers.clone(), signing, others);
+        Ok(tokens.with_jwks_uri(config.service_account_jwks_uri.clone()))
     }
 
     /// How machines join.

@@ -105,6 +105,7 @@ impl House {
         settings.measure = Duration::from_millis(200);
         settings.dns.cluster_dns = vec!["10.0.0.10".parse().unwrap()];
         make_node(&cluster).await;
+        make_account(&cluster).await;
         allow_to_edit(&cluster).await;
         let runner = Runner::new(&cluster, settings.clone());
         let host = runner.host();
@@ -361,6 +362,13 @@ impl PodStates {
     }
 }
 
+/// Makes the account of Pods that name none.
+async fn make_account(cluster: &Cluster) {
+    let metadata = json!({"name": "default", "namespace": "default"});
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata});
+    cluster.create(&kinds::SERVICE_ACCOUNT, &account).await.expect("made");
+}
+
 async fn make_node(cluster: &Cluster) {
     let node = json!({
         "apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE},
@@ -425,7 +433,7 @@ fn options() -> fairlead_server::Options {
             service_topology: false,
         },
         extra_kinds: Vec::new(),
-        admission: Admission::default(),
+        admission: Admission { service_accounts: true, ..Admission::default() },
         advertise: SocketAddr::from(([127, 0, 0, 1], 6443)),
         authorization: Authorization::Rbac,
         request_timeout: Duration::from_secs(60),

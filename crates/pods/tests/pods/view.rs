@@ -35,6 +35,8 @@ fn user(house: &crate::house::House, pod: &serde_json::Value) -> u64 {
 fn pods_share_neither_their_user_nor_temporary_files() {
     in_house("pods_share_neither_their_user_nor_temporary_files", |house| async move {
         house.make(&kinds::NAMESPACE, json!({"metadata": {"name": "others"}})).await;
+        let account = json!({"name": "default", "namespace": "others"});
+        house.make(&kinds::SERVICE_ACCOUNT, json!({"metadata": account})).await;
         let places = ["/tmp", "/var/tmp", "/dev/shm"];
         let name = format!("fairlead-test-{}", std::process::id());
         let write = places.map(|place| format!("(umask 077; echo secret > {place}/{name})")).join("; ");
@@ -96,7 +98,6 @@ fn temporary_files_are_bounded_and_volumes_belong_to_the_group_of_the_pod() {
     in_house("temporary_files_are_bounded_and_volumes_belong_to_the_group_of_the_pod", |house| async move {
         let meta = |name: &str| json!({"name": name, "namespace": "default"});
         house.make(&kinds::SECRET, json!({"metadata": meta("s"), "stringData": {"key": "secret"}})).await;
-        house.make(&kinds::SERVICE_ACCOUNT, json!({"metadata": meta("default")})).await;
         let volumes = json!([
             {"name": "secret", "secret": {"secretName": "s", "defaultMode": 0o400}},
             {"name": "empty", "emptyDir": {}},
@@ -207,7 +208,6 @@ fn volumes_are_where_they_should_be_and_follow_what_they_come_from() {
         let meta = |name: &str| json!({"name": name, "namespace": "default"});
         house.make(&kinds::CONFIG_MAP, json!({"metadata": meta("c"), "data": {"a": "one", "b": "two"}})).await;
         house.make(&kinds::SECRET, json!({"metadata": meta("s"), "stringData": {"key": "secret"}})).await;
-        house.make(&kinds::SERVICE_ACCOUNT, json!({"metadata": meta("default")})).await;
         let volumes = json!([
             {"name": "map", "configMap": {"name": "c", "items": [{"key": "a", "path": "deep/a"}]}},
             {"name": "secret", "secret": {"secretName": "s", "defaultMode": 0o444}},
@@ -277,6 +277,30 @@ fn the_default_seccomp_profile_refuses_system_calls_of_administrators() {
             let pod = house.ready(name).await;
             let said = house.says(&pod, "c", "end").await;
             assert!(said.starts_with(expected), "{kind}: {said}");
+        }
+    });
+}
+
+#[test]
+fn a_pod_has_a_token_only_where_its_spec_mounts_one() {
+    in_house("a_pod_has_a_token_only_where_its_spec_mounts_one", |house| async move {
+        let metadata = json!({"name": "closed", "namespace": "default"});
+        let closed = json!({"metadata": metadata, "automountServiceAccountToken": false});
+        house.make(&kinds::SERVICE_ACCOUNT, closed).await;
+        let account = "/var/run/secrets/kubernetes.io/serviceaccount";
+        let script = format!("if test -e {account}/token; then echo token; else echo none; fi; echo end; sleep 100");
+        let table = [
+            ("usual", json!({}), "token\nend\n"),
+            ("closed", json!({"spec": {"serviceAccountName": "closed"}}), "none\nend\n"),
+            ("without", json!({"spec": {"automountServiceAccountToken": false}}), "none\nend\n"),
+        ];
+        for (name, more, said) in table {
+            let made = house.pod(name, &["sh", "-c", &script], more).await;
+            let volumes = made.at("spec").list("volumes").iter().map(|volume| volume.text("name"));
+            let mounted = volumes.filter(|name| name.starts_with("kube-api-access-")).count();
+            assert_eq!(mounted, usize::from(said.starts_with("token")), "{name}");
+            let pod = house.ready(name).await;
+            assert_eq!(house.says(&pod, "c", "end").await, said, "{name}");
         }
     });
 }

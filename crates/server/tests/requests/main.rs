@@ -1,5 +1,8 @@
-//! Requests that ask for too much: what one may cost, and what a user may not do with it.
+//! Requests to a server in memory: what one may cost, what a user may not do with it, and what admission makes of it.
 
+mod accounts;
 mod cost;
+mod events;
+mod issuer;
 mod rights;
 mod world;
