@@ -1,5 +1,6 @@
-//! Requests that ask for too much: what one may cost, and what a user may not do with it.
+//! Requests to a whole server: what one may cost, what a user may not do, and the kinds that make Pods.
 
 mod cost;
 mod rights;
+mod workloads;
 mod world;
