@@ -22,7 +22,7 @@ pub use endpoint_slice::{AddressType, Endpoint, EndpointConditions, EndpointHint
 pub use endpoints::{EndpointAddress, EndpointSubset, Endpoints, SubsetPort};
 pub use namespace::{Namespace, NamespaceSpec, NamespaceStatus};
 pub use node::{Node, NodeAddress, NodeSpec, NodeStatus, Taint};
-pub use pod::{Condition, Container, ContainerPort, Pod, PodIp, PodSpec, PodStatus};
+pub use pod::{Condition, Container, ContainerPort, ContainerStatus, Pod, PodIp, PodSpec, PodStatus};
 pub use service::{
     ClientIpConfig, Ingress, IngressPort, LoadBalancerStatus, Service, ServicePort, ServiceSpec, ServiceStatus,
     ServiceType, SessionAffinity, SessionAffinityConfig, TargetPort, TrafficPolicy,
@@ -103,6 +103,13 @@ pub struct Meta {
     /// Whose object it is.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
     pub owner_references: Vec<Owner>,
+}
+
+impl Meta {
+    /// The owner that manages the object, if there is one.
+    pub fn controller(&self) -> Option<&Owner> {
+        self.owner_references.iter().find(|owner| owner.controller)
+    }
 }
 
 /// Whose object an object is.

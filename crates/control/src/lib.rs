@@ -21,6 +21,7 @@ mod services;
 use std::time::Duration;
 
 use fairlead_cluster::Cluster;
+use fairlead_cluster::controller::{self, QueueMetrics};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -126,7 +127,9 @@ fn start(cluster: &Cluster, options: &Options, metrics: &Metrics, stop: &Cancell
         tasks.spawn(scheduler::run(cluster(), host(), queue("scheduler"), stop()));
     }
     if options.choice.has(Controller::ServiceAccount) {
-        tasks.spawn(service_account::run(cluster(), queue("serviceaccount"), stop()));
+        let accounts = service_account::ServiceAccountController { cluster: cluster() };
+        let (cache, settings) = (service_account::cache(&cluster()), service_account::SETTINGS);
+        tasks.spawn(controller::run(accounts, cache, settings, QueueMetrics::new(queue("serviceaccount")), stop()));
     }
     if options.choice.has(Controller::ServiceCidr) {
         tasks.spawn(service_cidr::run(cluster(), options.service_cidr_grace_period, queue("service_cidr"), stop()));

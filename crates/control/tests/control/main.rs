@@ -5,5 +5,6 @@ mod house;
 mod namespace;
 mod nodes;
 mod scheduler;
+mod service_accounts;
 mod service_cidr;
 mod services;
