@@ -238,9 +238,13 @@ impl Resource {
             Subresource::Exec => ("exec", "PodExecOptions", &["create", "get"]),
             Subresource::Attach => ("attach", "PodAttachOptions", &["create", "get"]),
             Subresource::PortForward => ("portforward", "PodPortForwardOptions", &["create", "get"]),
+            Subresource::Scale => ("scale", "Scale", &["get", "patch", "update"]),
         };
-        let (group, version) =
-            if subresource == Subresource::Token { ("authentication.k8s.io", "v1") } else { ("", "") };
+        let (group, version) = match subresource {
+            Subresource::Token => ("authentication.k8s.io", "v1"),
+            Subresource::Scale => ("autoscaling", "v1"),
+            _ => ("", ""),
+        };
         Resource {
             subresource: Some(name),
             singular: String::new(),

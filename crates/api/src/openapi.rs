@@ -118,6 +118,9 @@ fn schemas(dialect: Dialect, here: &[&'static Kind], all: &[&'static Kind], open
                     let request = gvk("authentication.k8s.io", "v1", "TokenRequest");
                     out.object(&schema::authentication::TOKEN_REQUEST, &[request]);
                 }
+                Subresource::Scale => {
+                    out.object(&schema::autoscaling::SCALE, &[gvk("autoscaling", "v1", "Scale")]);
+                }
                 Subresource::Status
                 | Subresource::Finalize
                 | Subresource::Proxy

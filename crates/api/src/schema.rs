@@ -3,8 +3,10 @@
 
 use crate::value::{Map, Value};
 
+pub mod apps;
 pub mod authentication;
 pub mod authorization;
+pub mod autoscaling;
 pub mod coordination;
 pub mod core;
 pub mod discovery;

@@ -7,6 +7,7 @@
 mod backoff;
 pub mod browse;
 mod connect;
+pub mod controller;
 mod discovery;
 mod error;
 mod follow;

@@ -8,6 +8,8 @@ use thiserror::Error;
 /// One controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Controller {
+    /// Rolls out Deployments.
+    Deployment,
     /// From Pods to Endpoints.
     Endpoints,
     /// From Pods to EndpointSlices.
@@ -26,6 +28,10 @@ pub enum Controller {
     NodeLifecycle,
     /// Deletes Pods whose Node is gone.
     PodGarbageCollector,
+    /// Keeps the Pods of ReplicaSets.
+    ReplicaSet,
+    /// Keeps the Pods of ReplicationControllers.
+    ReplicationController,
     /// Publishes the certificate authority of the API in every namespace.
     RootCaPublisher,
     /// Puts Pods on Nodes.
@@ -38,7 +44,8 @@ pub enum Controller {
 
 impl Controller {
     /// All there are.
-    pub const ALL: [Controller; 13] = [
+    pub const ALL: [Controller; 16] = [
+        Controller::Deployment,
         Controller::Endpoints,
         Controller::EndpointSlice,
         Controller::EndpointSliceHealth,
@@ -48,6 +55,8 @@ impl Controller {
         Controller::NodeIpam,
         Controller::NodeLifecycle,
         Controller::PodGarbageCollector,
+        Controller::ReplicaSet,
+        Controller::ReplicationController,
         Controller::RootCaPublisher,
         Controller::Scheduler,
         Controller::ServiceAccount,
@@ -57,6 +66,7 @@ impl Controller {
     /// Its name, and a shorter one from former times.
     fn names(self) -> [&'static str; 2] {
         match self {
+            Controller::Deployment => ["deployment-controller", "deployment"],
             Controller::Endpoints => ["endpoints-controller", "endpoint"],
             Controller::EndpointSlice => ["endpointslice-controller", "endpointslice"],
             Controller::EndpointSliceHealth => ["endpointslice-health-controller", "endpointslicehealth"],
@@ -66,6 +76,8 @@ impl Controller {
             Controller::NodeIpam => ["node-ipam-controller", "nodeipam"],
             Controller::NodeLifecycle => ["node-lifecycle-controller", "nodelifecycle"],
             Controller::PodGarbageCollector => ["pod-garbage-collector-controller", "podgc"],
+            Controller::ReplicaSet => ["replicaset-controller", "replicaset"],
+            Controller::ReplicationController => ["replicationcontroller-controller", "replicationcontroller"],
             Controller::RootCaPublisher => ["root-ca-certificate-publisher-controller", "root-ca-cert-publisher"],
             Controller::Scheduler => ["scheduler", "default-scheduler"],
             Controller::ServiceAccount => ["serviceaccount-controller", "serviceaccount"],
@@ -82,7 +94,13 @@ impl Controller {
     pub fn is_usual(self) -> bool {
         !matches!(
             self,
-            Controller::NodeIpam | Controller::RootCaPublisher | Controller::Scheduler | Controller::ServiceAccount
+            Controller::Deployment
+                | Controller::NodeIpam
+                | Controller::ReplicaSet
+                | Controller::ReplicationController
+                | Controller::RootCaPublisher
+                | Controller::Scheduler
+                | Controller::ServiceAccount
         )
     }
 
@@ -97,7 +115,7 @@ pub struct Choice(BTreeSet<Controller>);
 
 /// There is no such controller.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("there is no controller {name:?}; there are {}, and * for all but node-ipam-controller, root-ca-certificate-publisher-controller, scheduler and serviceaccount-controller", Controller::ALL.map(Controller::name).join(", "))]
+#[error("there is no controller {name:?}; there are {}, and * for all but deployment-controller, node-ipam-controller, replicaset-controller, replicationcontroller-controller, root-ca-certificate-publisher-controller, scheduler and serviceaccount-controller", Controller::ALL.map(Controller::name).join(", "))]
 pub struct Unknown {
     /// What was asked for.
     pub name: String,

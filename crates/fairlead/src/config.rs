@@ -335,9 +335,9 @@ fn resolve(flags: &Flags, role: Role, environment: &Environment) -> anyhow::Resu
     })
 }
 
-/// Controllers of `fairlead up`: all.
-const UP_CONTROLLERS: &str =
-    "*,scheduler,node-ipam-controller,root-ca-certificate-publisher-controller,serviceaccount-controller";
+/// The controllers of `fairlead up`: all of them.
+const UP_CONTROLLERS: &str = "*,deployment-controller,node-ipam-controller,replicaset-controller,\
+    replicationcontroller-controller,root-ca-certificate-publisher-controller,scheduler,serviceaccount-controller";
 
 /// What the controllers beside the server run with.
 fn controllers(flags: &Flags, role: Role) -> anyhow::Result<fairlead_control::Options> {

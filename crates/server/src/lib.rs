@@ -54,6 +54,7 @@ pub mod repair;
 mod reply;
 mod review;
 mod route;
+mod scale;
 pub mod serve;
 mod shares;
 mod table;
@@ -429,7 +430,10 @@ impl Call<'_> {
         let place = self.server.large.enter(&user.name, body.bytes.len()).await;
         self.placed = place.is_some();
         let reply = match operation {
-            Operation::Get => read::get(&*self.server.store, target, self.query.text("resourceVersion")).await?,
+            Operation::Get => {
+                let found = read::get(&*self.server.store, target, self.query.text("resourceVersion")).await?;
+                if scale::is_scale(target) { scale::reply(found)? } else { found }
+            }
             _ => {
                 let manager = options::manager_name(self.query.text("fieldManager"), self.user_agent());
                 let who = format!("{manager} ({})", user.name);
@@ -546,12 +550,15 @@ impl Call<'_> {
         media: &str,
     ) -> Result<Reply, Failure> {
         let options = WriteOptions::parse(self.query, WriteKind::Update, self.user_agent())?;
-        let expected = body::Expected::object(target.kind);
+        let expected = body::Expected::object(scale::kind_of(target));
         let decoded = body::decode(bytes, media, &expected, options.field_validation, &self.server.options.settings)?;
         self.warnings.extend(decoded.warnings);
         patch::check_name(&decoded.value, &target.name)?;
         let mut request = self.request(target, user, options, How::Replace);
-        let reply = request.replace(decoded.value).await;
+        let reply = match scale::is_scale(target) {
+            true => request.replace_scale(decoded.value).await,
+            false => request.replace(decoded.value).await,
+        };
         let warnings = request.warnings;
         self.warnings.extend(warnings);
         reply
@@ -660,6 +667,9 @@ impl Operation {
             ("status", "GET") if has(Sub::Status) => Ok(Operation::Get),
             ("status", "PUT") if has(Sub::Status) => Ok(Operation::Update),
             ("status", "PATCH") if has(Sub::Status) => Ok(Operation::Patch),
+            ("scale", "GET") if has(Sub::Scale) => Ok(Operation::Get),
+            ("scale", "PUT") if has(Sub::Scale) => Ok(Operation::Update),
+            ("scale", "PATCH") if has(Sub::Scale) => Ok(Operation::Patch),
             ("finalize", "PUT") if has(Sub::Finalize) => Ok(Operation::Update),
             ("binding", "POST") if has(Sub::Binding) => Ok(Operation::Bind),
             ("token", "POST") if has(Sub::Token) => Ok(Operation::Review),
@@ -668,6 +678,7 @@ impl Operation {
             ("attach", "GET" | "POST") if has(Sub::Attach) => Ok(Operation::Stream),
             ("portforward", "GET" | "POST") if has(Sub::PortForward) => Ok(Operation::Stream),
             ("status", _) if has(Sub::Status) => Err(not_allowed()),
+            ("scale", _) if has(Sub::Scale) => Err(not_allowed()),
             ("finalize", _) if has(Sub::Finalize) => Err(not_allowed()),
             ("binding", _) if has(Sub::Binding) => Err(not_allowed()),
             ("token", _) if has(Sub::Token) => Err(not_allowed()),

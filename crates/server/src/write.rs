@@ -22,7 +22,7 @@ use crate::options::{WriteOptions, revision};
 use crate::read::{subject, unavailable};
 use crate::reply::Reply;
 use crate::route::Target;
-use crate::{Inner, admission, clock, object, privileges};
+use crate::{Inner, admission, clock, object, privileges, scale};
 
 /// How often a write that lost a race starts again before it gives up with a conflict.
 const ATTEMPTS: usize = 12;
@@ -203,6 +203,24 @@ impl Request<'_> {
         .await
     }
 
+    /// PUT of subresource `scale`: `object` is a decoded Scale.
+    pub(crate) async fn replace_scale(&mut self, object: Value) -> Result<Reply, Failure> {
+        let settings = self.server.options.settings.clone();
+        let (options, target) = (self.options.clone(), self.target.clone());
+        let reply = self
+            .update(move |live, _| {
+                let live = live.ok_or_else(|| Failure::not_found(subject(&target)))?;
+                let (old, mut new) = (scale::load(live)?, object.clone());
+                let (api_version, now) = (kinds::SCALE.api_version(), clock::now());
+                let manager = &options.field_manager;
+                let writer = Writer { manager, api_version: &api_version, subresource: &target.subresource, now: &now };
+                managed::update(kinds::SCALE.schema, Some(&old), &mut new, writer);
+                scale::save(&target, live, &new, &settings)
+            })
+            .await?;
+        scale::reply(reply)
+    }
+
     /// PUT, PATCH and apply: `produce` makes the new object from the stored one (`None`: there is none), defaulted and with
     /// its managed fields booked, all in the stored form. It runs again when another write came first.
     pub(crate) async fn update(
@@ -338,7 +356,7 @@ impl Request<'_> {
     fn check_update(&self, new: &Value, old: &Value) -> Result<(), Failure> {
         let settings = &self.server.options.settings;
         let errors = match self.target.subresource.as_str() {
-            "" => validation::update(self.kind(), new, old, settings),
+            "" | scale::NAME => validation::update(self.kind(), new, old, settings),
             "status" => validation::update_status(self.kind(), new, old, settings),
             "finalize" => kinds::namespace::validate_finalize(new),
             // Binding changes one field, checked where it is changed.

@@ -1,8 +1,10 @@
-//! Requests to a server in memory: what one may cost, what a user may not do with it, and what admission makes of it.
+//! Requests to a whole server: what one may cost, what a user may not do, what admission makes of
+//! it, and the kinds that make Pods.
 
 mod accounts;
 mod cost;
 mod events;
 mod issuer;
 mod rights;
+mod workloads;
 mod world;
