@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairlead_api::{Look, kinds};
+use fairlead_cluster::controller::QueueMeter;
 use fairlead_cluster::{Cluster, Error, Event, Selection, Step};
 use futures_util::stream::{self, StreamExt};
 use serde_json::{Value, json};
@@ -12,7 +13,6 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::metrics::QueueMeter;
 use crate::queue::Queue;
 
 /// Name of the ConfigMap.

@@ -37,8 +37,10 @@ fn of_a_name_that_stands_twice_the_first_counts() {
 
 #[test]
 fn a_star_leaves_what_runs_pods_to_the_cluster_that_has_it() {
-    let all = Choice::parse("*,deployment,nodeipam,replicaset,replicationcontroller,root-ca-cert-publisher,scheduler,serviceaccount")
-        .expect("names");
+    let all = Choice::parse(
+        "*,deployment,nodeipam,replicaset,replicationcontroller,root-ca-cert-publisher,scheduler,serviceaccount",
+    )
+    .expect("names");
     assert_eq!(all, Choice::all());
     let some = Choice::parse("*").expect("a star");
     let left = [

@@ -19,7 +19,9 @@ const FILLER: &str = "filler";
 
 #[test]
 fn a_full_disk_makes_a_gap_at_most_and_no_write_waits() {
-    let Some(house) = House::with("a_full_disk_makes_a_gap_at_most_and_no_write_waits", "history", "4Mi") else { return };
+    let Some(house) = House::with("a_full_disk_makes_a_gap_at_most_and_no_write_waits", "history", "4Mi") else {
+        return;
+    };
     let (mut connection, client) = (house.connect(), house.server.client());
     let mut number = 0;
     let mut write = |times: u64, filling: usize| {
