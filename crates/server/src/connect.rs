@@ -26,6 +26,9 @@ use crate::route::Target;
 use crate::{Inner, object, read};
 
 mod location;
+mod log_socket;
+
+use log_socket::LogSocket;
 
 /// How long a Node may take to begin its answer.
 const ANSWER: Duration = Duration::from_secs(30);
@@ -42,13 +45,15 @@ const AGREEMENT: [HeaderName; 7] = [
     HeaderName::from_static("x-stream-protocol-version"),
 ];
 
-/// GET `pods/NAME/log`.
+/// GET `pods/NAME/log`, also over a WebSocket.
 pub(crate) async fn log(
     server: &Inner,
     user: &User,
     target: &Target,
+    parts: &Parts,
     query: &Query,
 ) -> Result<Response<Body>, Failure> {
+    let socket = LogSocket::of(&parts.headers, parts.extensions.get::<OnUpgrade>())?;
     let options = location::log_options(query, &target.name)?;
     let pod = find(server, target).await?;
     let container = location::container(query.text("container"), &pod)?;
@@ -64,7 +69,10 @@ pub(crate) async fn log(
     if answer.status() != StatusCode::OK {
         return Err(complaint(answer).await);
     }
-    Ok(streamed(answer, permit))
+    match socket {
+        Some(socket) => Ok(socket.send(answer, permit, server.stop.clone())),
+        None => Ok(streamed(answer, permit)),
+    }
 }
 
 /// `pods/NAME/exec`, `attach`, `portforward`.

@@ -411,7 +411,7 @@ impl Call<'_> {
                 let _seat = self.seat().await?;
                 return proxy::proxy(self.server, target, self.parts, body.bytes.clone()).await;
             }
-            Operation::Log => return connect::log(self.server, user, target, self.query).await,
+            Operation::Log => return connect::log(self.server, user, target, self.parts, self.query).await,
             Operation::Stream => return connect::stream(self.server, user, target, self.parts, self.query).await,
             _ => {}
         }

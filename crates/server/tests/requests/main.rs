@@ -4,5 +4,6 @@ mod accounts;
 mod cost;
 mod events;
 mod issuer;
+mod log_sockets;
 mod rights;
 mod world;
