@@ -5,5 +5,6 @@ mod cost;
 mod events;
 mod issuer;
 mod log_sockets;
+mod passed_on;
 mod rights;
 mod world;
