@@ -239,9 +239,11 @@ pub static POD: Kind = Kind {
     subresources: &[
         Subresource::Attach,
         Subresource::Binding,
+        Subresource::Eviction,
         Subresource::Exec,
         Subresource::Log,
         Subresource::PortForward,
+        Subresource::Proxy,
         Subresource::Status,
     ],
     traits: Traits { delete_returns_object: true, ..Traits::PLAIN },
@@ -518,7 +520,9 @@ pub enum Subresource {
     Finalize,
     /// `binding` of a Pod.
     Binding,
-    /// `proxy` of a Service or a Node.
+    /// `eviction` of a Pod.
+    Eviction,
+    /// `proxy` of a Service, a Pod or a Node.
     Proxy,
     /// `token` of a ServiceAccount.
     Token,

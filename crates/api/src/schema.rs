@@ -15,6 +15,7 @@ pub mod meta;
 pub mod networking;
 pub mod node;
 pub mod pod;
+pub mod policy;
 pub mod rbac;
 pub mod volume;
 

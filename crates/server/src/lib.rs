@@ -412,7 +412,7 @@ impl Call<'_> {
                 let _seat = self.seat().await?;
                 return proxy::proxy(self.server, target, self.parts, body.bytes.clone()).await;
             }
-            Operation::Log => return connect::log(self.server, user, target, self.query).await,
+            Operation::Log => return connect::log(self.server, user, target, self.parts, self.query).await,
             Operation::Stream => return connect::stream(self.server, user, target, self.parts, self.query).await,
             _ => {}
         }
@@ -517,6 +517,7 @@ impl Call<'_> {
                 delete::delete_collection(self.server, target, &list, &options).await
             }
             Operation::Bind => pods::bind(self.server, target, bytes, media, self.query).await,
+            Operation::Evict => pods::evict(self.server, target, bytes, media, self.query).await,
             Operation::Review => review::review(self.server, user, target, bytes, media).await,
             Operation::Get | Operation::List | Operation::Proxy | Operation::Log | Operation::Stream => {
                 Err(not_allowed())
@@ -624,8 +625,10 @@ enum Operation {
     Bind,
     /// A question that is posted and answered, not stored.
     Review,
-    /// `services/proxy`
+    /// `services/proxy`, `pods/proxy`, `nodes/proxy`
     Proxy,
+    /// `pods/eviction`
+    Evict,
     /// `pods/log`
     Log,
     /// `pods/exec`, `attach`, `portforward`
@@ -672,6 +675,7 @@ impl Operation {
             ("scale", "PATCH") if has(Sub::Scale) => Ok(Operation::Patch),
             ("finalize", "PUT") if has(Sub::Finalize) => Ok(Operation::Update),
             ("binding", "POST") if has(Sub::Binding) => Ok(Operation::Bind),
+            ("eviction", "POST") if has(Sub::Eviction) => Ok(Operation::Evict),
             ("token", "POST") if has(Sub::Token) => Ok(Operation::Review),
             ("log", "GET") if has(Sub::Log) => Ok(Operation::Log),
             ("exec", "GET" | "POST") if has(Sub::Exec) => Ok(Operation::Stream),
@@ -681,6 +685,7 @@ impl Operation {
             ("scale", _) if has(Sub::Scale) => Err(not_allowed()),
             ("finalize", _) if has(Sub::Finalize) => Err(not_allowed()),
             ("binding", _) if has(Sub::Binding) => Err(not_allowed()),
+            ("eviction", _) if has(Sub::Eviction) => Err(not_allowed()),
             ("token", _) if has(Sub::Token) => Err(not_allowed()),
             ("log" | "exec" | "attach" | "portforward", _) if has(Sub::Exec) => Err(not_allowed()),
             _ => Err(unknown_resource()),
@@ -690,6 +695,7 @@ impl Operation {
     fn asked(self) -> Asked {
         match self {
             Operation::List | Operation::DeleteCollection => Asked::List,
+            Operation::Review | Operation::Bind | Operation::Evict => Asked::Review,
             _ => Asked::Object,
         }
     }

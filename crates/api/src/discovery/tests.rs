@@ -43,6 +43,16 @@ fn resources_are_listed_as_the_reference_server_does() {
         r#"{"name":"serviceaccounts/token","singularName":"","namespaced":true,"group":"authentication.k8s.io","version":"v1","kind":"TokenRequest","verbs":["create"]}"#,
     );
     check(
+        "",
+        "pods/eviction",
+        r#"{"name":"pods/eviction","singularName":"","namespaced":true,"group":"policy","version":"v1","kind":"Eviction","verbs":["create"]}"#,
+    );
+    check(
+        "",
+        "pods/proxy",
+        r#"{"name":"pods/proxy","singularName":"","namespaced":true,"kind":"PodProxyOptions","verbs":["create","delete","get","patch","update"]}"#,
+    );
+    check(
         "apps",
         "deployments",
         &format!(

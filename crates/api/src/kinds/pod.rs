@@ -30,7 +30,7 @@ mod update;
 mod volumes;
 mod warnings;
 
-pub use binding::bind;
+pub use binding::{bind, disrupt};
 pub use deletion::{Grace, grace};
 pub(super) use resources::validate_amount;
 pub(super) use scheduling::validate_effect;

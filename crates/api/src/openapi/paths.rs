@@ -175,6 +175,7 @@ fn part_of(kind: &'static Kind, subresource: Subresource) -> Path {
         Subresource::Scale => ("scale", vec![about.read(), about.patch(), about.replace()]),
         Subresource::Finalize => ("finalize", vec![about.replace()]),
         Subresource::Binding => ("binding", vec![about.create()]),
+        Subresource::Eviction => ("eviction", vec![about.create()]),
         Subresource::Token => ("token", vec![about.create()]),
         Subresource::Proxy => ("proxy", about.connect(EVERY_METHOD)),
         Subresource::Log => ("log", vec![Operation { answer: None, ..about.read() }]),
@@ -241,6 +242,13 @@ impl About {
             Subresource::Binding => {
                 About { kind: "Binding", schema: Some(&schema::core::BINDING), suffix: "Binding", ..own }
             }
+            Subresource::Eviction => About {
+                kind: "Eviction",
+                group: "policy",
+                schema: Some(&schema::policy::EVICTION),
+                suffix: "Eviction",
+                ..own
+            },
             Subresource::Token => About {
                 kind: "TokenRequest",
                 group: "authentication.k8s.io",

@@ -137,6 +137,8 @@ fn operations_have_names_of_their_own() {
         "deleteDiscoveryV1CollectionNamespacedEndpointSlice",
         "createRbacAuthorizationV1ClusterRole",
         "createCoreV1NamespacedServiceAccountToken",
+        "createCoreV1NamespacedPodEviction",
+        "connectGetCoreV1NamespacedPodProxy",
     ] {
         assert!(names.contains(id), "{id}");
     }
@@ -213,9 +215,13 @@ fn the_protobuf_form_has_the_same_definitions() {
 fn every_text_is_about_a_field_that_exists() {
     let mut types = Vec::new();
     KINDS.iter().for_each(|kind| reach(kind.schema, &mut types));
-    for of in
-        [&core::BINDING, &schema::authentication::TOKEN_REQUEST, &schema::meta::DELETE_OPTIONS, &schema::meta::STATUS]
-    {
+    for of in [
+        &core::BINDING,
+        &schema::authentication::TOKEN_REQUEST,
+        &schema::meta::DELETE_OPTIONS,
+        &schema::meta::STATUS,
+        &schema::policy::EVICTION,
+    ] {
         reach(of, &mut types);
     }
     reach(&schema::meta::LIST_META, &mut types);

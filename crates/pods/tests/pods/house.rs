@@ -38,6 +38,7 @@ const NODE_ADDRESSES: [&str; 2] = ["192.168.77.1", "fd00:77::1"];
 const EDITOR: &str = "somebody";
 
 pub(crate) struct House {
+    pub(crate) server: Server,
     pub(crate) cluster: Cluster,
     /// The same, as somebody who may make Pods and has no privileges to give them.
     unprivileged: Cluster,
@@ -110,7 +111,17 @@ impl House {
         let runner = Runner::new(&cluster, settings.clone());
         let host = runner.host();
         let runner = Mutex::new(Some(tokio::spawn(runner.run(stop.clone()))));
-        House { cluster, unprivileged, settings, host, runner, stop: stop.clone(), _ends: stop.drop_guard(), folder }
+        House {
+            server,
+            cluster,
+            unprivileged,
+            settings,
+            host,
+            runner,
+            stop: stop.clone(),
+            _ends: stop.drop_guard(),
+            folder,
+        }
     }
 
     /// Ends the runner without a word, as a kill does.

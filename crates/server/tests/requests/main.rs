@@ -5,6 +5,8 @@ mod accounts;
 mod cost;
 mod events;
 mod issuer;
+mod log_sockets;
+mod passed_on;
 mod rights;
 mod workloads;
 mod world;
