@@ -16,6 +16,7 @@ mod namespace;
 mod node;
 mod pod;
 mod service;
+mod workload;
 
 pub use address::{Family, ObjectReference, Protocol};
 pub use endpoint_slice::{AddressType, Endpoint, EndpointConditions, EndpointHints, EndpointPort, EndpointSlice, Hint};
@@ -26,6 +27,11 @@ pub use pod::{Condition, Container, ContainerPort, ContainerStatus, Pod, PodIp, 
 pub use service::{
     ClientIpConfig, Ingress, IngressPort, LoadBalancerStatus, Service, ServicePort, ServiceSpec, ServiceStatus,
     ServiceType, SessionAffinity, SessionAffinityConfig, TargetPort, TrafficPolicy,
+};
+pub use workload::{
+    Deployment, DeploymentCondition, DeploymentSpec, DeploymentStatus, DeploymentStrategy, LabelExpression,
+    ObjectSelector, ReplicaSet, ReplicaSetSpec, ReplicaSetStatus, ReplicationController, ReplicationControllerSpec,
+    RollingUpdate, SelectorFields,
 };
 
 /// A view of a kind.

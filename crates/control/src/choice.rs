@@ -8,6 +8,8 @@ use thiserror::Error;
 /// One controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Controller {
+    /// Rolls out Deployments.
+    Deployment,
     /// From Pods to Endpoints.
     Endpoints,
     /// From Pods to EndpointSlices.
@@ -26,6 +28,10 @@ pub enum Controller {
     NodeLifecycle,
     /// Deletes Pods whose Node is gone.
     PodGarbageCollector,
+    /// Keeps the Pods of ReplicaSets.
+    ReplicaSet,
+    /// Keeps the Pods of ReplicationControllers.
+    ReplicationController,
     /// Puts Pods on Nodes.
     Scheduler,
     /// Gives every namespace an account for its Pods.
@@ -36,7 +42,8 @@ pub enum Controller {
 
 impl Controller {
     /// All there are.
-    pub const ALL: [Controller; 12] = [
+    pub const ALL: [Controller; 15] = [
+        Controller::Deployment,
         Controller::Endpoints,
         Controller::EndpointSlice,
         Controller::EndpointSliceHealth,
@@ -46,6 +53,8 @@ impl Controller {
         Controller::NodeIpam,
         Controller::NodeLifecycle,
         Controller::PodGarbageCollector,
+        Controller::ReplicaSet,
+        Controller::ReplicationController,
         Controller::Scheduler,
         Controller::ServiceAccount,
         Controller::ServiceCidr,
@@ -54,6 +63,7 @@ impl Controller {
     /// Its name, and a shorter one from former times.
     fn names(self) -> [&'static str; 2] {
         match self {
+            Controller::Deployment => ["deployment-controller", "deployment"],
             Controller::Endpoints => ["endpoints-controller", "endpoint"],
             Controller::EndpointSlice => ["endpointslice-controller", "endpointslice"],
             Controller::EndpointSliceHealth => ["endpointslice-health-controller", "endpointslicehealth"],
@@ -63,6 +73,8 @@ impl Controller {
             Controller::NodeIpam => ["node-ipam-controller", "nodeipam"],
             Controller::NodeLifecycle => ["node-lifecycle-controller", "nodelifecycle"],
             Controller::PodGarbageCollector => ["pod-garbage-collector-controller", "podgc"],
+            Controller::ReplicaSet => ["replicaset-controller", "replicaset"],
+            Controller::ReplicationController => ["replicationcontroller-controller", "replicationcontroller"],
             Controller::Scheduler => ["scheduler", "default-scheduler"],
             Controller::ServiceAccount => ["serviceaccount-controller", "serviceaccount"],
             Controller::ServiceCidr => ["service-cidr-controller", "servicecidr"],
@@ -76,7 +88,15 @@ impl Controller {
 
     /// Whether `*` means it too. A cluster whose Pods others run has these from elsewhere, and does not want ours beside them.
     pub fn is_usual(self) -> bool {
-        !matches!(self, Controller::NodeIpam | Controller::Scheduler | Controller::ServiceAccount)
+        !matches!(
+            self,
+            Controller::Deployment
+                | Controller::NodeIpam
+                | Controller::ReplicaSet
+                | Controller::ReplicationController
+                | Controller::Scheduler
+                | Controller::ServiceAccount
+        )
     }
 
     fn find(name: &str) -> Option<Controller> {
@@ -90,7 +110,7 @@ pub struct Choice(BTreeSet<Controller>);
 
 /// There is no such controller.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("there is no controller {name:?}; there are {}, and * for all but node-ipam-controller, scheduler and serviceaccount-controller", Controller::ALL.map(Controller::name).join(", "))]
+#[error("there is no controller {name:?}; there are {}, and * for all but deployment-controller, node-ipam-controller, replicaset-controller, replicationcontroller-controller, scheduler and serviceaccount-controller", Controller::ALL.map(Controller::name).join(", "))]
 pub struct Unknown {
     /// What was asked for.
     pub name: String,

@@ -4,15 +4,18 @@
 //! against any Kubernetes. Nothing is remembered that cannot be read again: a controller that is killed goes on where it was.
 
 mod choice;
+mod deployment;
 mod garbage;
 mod health;
 mod metrics;
 mod namespace;
 mod node_ipam;
 mod nodes;
+mod ownership;
 mod pod_garbage;
 mod queue;
 mod registrations;
+mod replica_set;
 mod scheduler;
 mod service_account;
 mod service_cidr;
@@ -20,10 +23,13 @@ mod services;
 
 use std::time::Duration;
 
+use fairlead_api::view::{ReplicaSet, ReplicationController};
 use fairlead_cluster::Cluster;
 use fairlead_cluster::controller::{self, QueueMetrics};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+
+use replica_set::ReplicaSetController;
 
 pub use choice::{Choice, Controller, Unknown};
 pub use metrics::{Leading, Metrics};
@@ -99,6 +105,22 @@ fn start(cluster: &Cluster, options: &Options, metrics: &Metrics, stop: &Cancell
     let mut tasks = JoinSet::new();
     let (cluster, stop, host) = (|| cluster.clone(), || stop.clone(), || options.host.clone());
     let queue = |name| metrics.queue(name);
+    if options.choice.has(Controller::Deployment) {
+        let deployments = deployment::DeploymentController::new(cluster(), &host());
+        let (cache, settings) = (deployment::cache(&cluster()), deployment::SETTINGS);
+        tasks.spawn(controller::run(deployments, cache, settings, QueueMetrics::new(queue("deployment")), stop()));
+    }
+    if options.choice.has(Controller::ReplicaSet) {
+        let sets = ReplicaSetController::<ReplicaSet>::new(cluster(), &host());
+        let (cache, settings) = (replica_set::cache::<ReplicaSet>(&cluster()), replica_set::SETTINGS);
+        tasks.spawn(controller::run(sets, cache, settings, QueueMetrics::new(queue("replicaset")), stop()));
+    }
+    if options.choice.has(Controller::ReplicationController) {
+        let controllers = ReplicaSetController::<ReplicationController>::new(cluster(), &host());
+        let cache = replica_set::cache::<ReplicationController>(&cluster());
+        let (settings, metrics) = (replica_set::REPLICATION_CONTROLLER_SETTINGS, queue("replicationmanager"));
+        tasks.spawn(controller::run(controllers, cache, settings, QueueMetrics::new(metrics), stop()));
+    }
     if services::wanted(&options.choice) {
         tasks.spawn(services::run(cluster(), options.clone(), metrics.clone(), stop()));
     }

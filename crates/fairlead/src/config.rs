@@ -329,11 +329,15 @@ fn resolve(flags: &Flags, role: Role, environment: &Environment) -> anyhow::Resu
     })
 }
 
+/// The controllers of `fairlead up`: all of them.
+const UP_CONTROLLERS: &str = "*,deployment-controller,node-ipam-controller,replicaset-controller,\
+    replicationcontroller-controller,scheduler,serviceaccount-controller";
+
 /// What the controllers beside the server run with.
 fn controllers(flags: &Flags, role: Role) -> anyhow::Result<fairlead_control::Options> {
     let options = control::options(&control::Said {
         controllers: flags.controllers.as_ref(),
-        usual: if role == Role::Up { "*,scheduler,node-ipam-controller,serviceaccount-controller" } else { "" },
+        usual: if role == Role::Up { UP_CONTROLLERS } else { "" },
         max_endpoints_per_slice: flags.max_endpoints_per_slice.as_ref(),
         mirroring_max_endpoints_per_subset: flags.mirroring_max_endpoints_per_subset.as_ref(),
         node_monitor_grace_period: flags.node_monitor_grace_period.as_ref(),

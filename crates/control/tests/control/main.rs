@@ -1,9 +1,11 @@
 //! The controllers against the real server on a store in memory: in process, and by requests alone.
 
+mod deployments;
 mod garbage;
 mod house;
 mod namespace;
 mod nodes;
+mod replica_sets;
 mod scheduler;
 mod service_accounts;
 mod service_cidr;

@@ -185,11 +185,13 @@ fn what_is_wrong_is_said_with_the_flag() {
         ),
         (
             &["--controllers=endpoints"],
-            "invalid argument \"endpoints\" for \"--controllers\" flag: there is no controller \"endpoints\"; there are endpoints-controller, \
-             endpointslice-controller, endpointslice-health-controller, endpointslice-mirroring-controller, \
-             garbage-collector-controller, namespace-controller, node-ipam-controller, node-lifecycle-controller, \
-             pod-garbage-collector-controller, scheduler, serviceaccount-controller, service-cidr-controller, and * for all \
-             but node-ipam-controller, scheduler and serviceaccount-controller",
+            "invalid argument \"endpoints\" for \"--controllers\" flag: there is no controller \"endpoints\"; there are \
+             deployment-controller, endpoints-controller, endpointslice-controller, endpointslice-health-controller, \
+             endpointslice-mirroring-controller, garbage-collector-controller, namespace-controller, node-ipam-controller, \
+             node-lifecycle-controller, pod-garbage-collector-controller, replicaset-controller, \
+             replicationcontroller-controller, scheduler, serviceaccount-controller, service-cidr-controller, and * for all \
+             but deployment-controller, node-ipam-controller, replicaset-controller, replicationcontroller-controller, \
+             scheduler and serviceaccount-controller",
         ),
         (
             &["--max-endpoints-per-slice=1001"],
