@@ -8,6 +8,8 @@ use thiserror::Error;
 /// One controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Controller {
+    /// Keeps a Pod of each DaemonSet on every Node.
+    DaemonSet,
     /// Rolls out Deployments.
     Deployment,
     /// From Pods to Endpoints.
@@ -40,11 +42,14 @@ pub enum Controller {
     ServiceAccount,
     /// Keeps ServiceCIDRs while addresses of theirs are in use.
     ServiceCidr,
+    /// Keeps the Pods of StatefulSets.
+    StatefulSet,
 }
 
 impl Controller {
     /// All there are.
-    pub const ALL: [Controller; 16] = [
+    pub const ALL: [Controller; 18] = [
+        Controller::DaemonSet,
         Controller::Deployment,
         Controller::Endpoints,
         Controller::EndpointSlice,
@@ -61,11 +66,13 @@ impl Controller {
         Controller::Scheduler,
         Controller::ServiceAccount,
         Controller::ServiceCidr,
+        Controller::StatefulSet,
     ];
 
     /// Its name, and a shorter one from former times.
     fn names(self) -> [&'static str; 2] {
         match self {
+            Controller::DaemonSet => ["daemonset-controller", "daemonset"],
             Controller::Deployment => ["deployment-controller", "deployment"],
             Controller::Endpoints => ["endpoints-controller", "endpoint"],
             Controller::EndpointSlice => ["endpointslice-controller", "endpointslice"],
@@ -82,6 +89,7 @@ impl Controller {
             Controller::Scheduler => ["scheduler", "default-scheduler"],
             Controller::ServiceAccount => ["serviceaccount-controller", "serviceaccount"],
             Controller::ServiceCidr => ["service-cidr-controller", "servicecidr"],
+            Controller::StatefulSet => ["statefulset-controller", "statefulset"],
         }
     }
 
@@ -94,13 +102,15 @@ impl Controller {
     pub fn is_usual(self) -> bool {
         !matches!(
             self,
-            Controller::Deployment
+            Controller::DaemonSet
+                | Controller::Deployment
                 | Controller::NodeIpam
                 | Controller::ReplicaSet
                 | Controller::ReplicationController
                 | Controller::RootCaPublisher
                 | Controller::Scheduler
                 | Controller::ServiceAccount
+                | Controller::StatefulSet
         )
     }
 
@@ -115,7 +125,7 @@ pub struct Choice(BTreeSet<Controller>);
 
 /// There is no such controller.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("there is no controller {name:?}; there are {}, and * for all but deployment-controller, node-ipam-controller, replicaset-controller, replicationcontroller-controller, root-ca-certificate-publisher-controller, scheduler and serviceaccount-controller", Controller::ALL.map(Controller::name).join(", "))]
+#[error("there is no controller {name:?}; there are {}, and * for all but daemonset-controller, deployment-controller, node-ipam-controller, replicaset-controller, replicationcontroller-controller, root-ca-certificate-publisher-controller, scheduler, serviceaccount-controller and statefulset-controller", Controller::ALL.map(Controller::name).join(", "))]
 pub struct Unknown {
     /// What was asked for.
     pub name: String,

@@ -3,7 +3,9 @@
 //! They see the cluster through [`fairlead_cluster`] alone, so the same code runs beside the API server in one process and
 //! against any Kubernetes. Nothing is remembered that cannot be read again: a controller that is killed goes on where it was.
 
+mod availability;
 mod choice;
+mod daemon_set;
 mod deployment;
 mod garbage;
 mod health;
@@ -16,11 +18,13 @@ mod pod_garbage;
 mod queue;
 mod registrations;
 mod replica_set;
+mod revisions;
 mod root_ca;
 mod scheduler;
 mod service_account;
 mod service_cidr;
 mod services;
+mod stateful_set;
 
 use std::time::Duration;
 
@@ -30,7 +34,9 @@ use fairlead_cluster::controller::{self, QueueMetrics};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use daemon_set::DaemonSetController;
 use replica_set::ReplicaSetController;
+use stateful_set::StatefulSetController;
 
 pub use choice::{Choice, Controller, Unknown};
 pub use metrics::{Leading, Metrics};
@@ -110,6 +116,11 @@ fn start(cluster: &Cluster, options: &Options, metrics: &Metrics, stop: &Cancell
     let mut tasks = JoinSet::new();
     let (cluster, stop, host) = (|| cluster.clone(), || stop.clone(), || options.host.clone());
     let queue = |name| metrics.queue(name);
+    if options.choice.has(Controller::DaemonSet) {
+        let sets = DaemonSetController::new(cluster(), &host());
+        let (cache, settings) = (daemon_set::cache(&cluster()), daemon_set::SETTINGS);
+        tasks.spawn(controller::run(sets, cache, settings, QueueMetrics::new(queue("daemonset")), stop()));
+    }
     if options.choice.has(Controller::Deployment) {
         let deployments = deployment::DeploymentController::new(cluster(), &host());
         let (cache, settings) = (deployment::cache(&cluster()), deployment::SETTINGS);
@@ -125,6 +136,11 @@ fn start(cluster: &Cluster, options: &Options, metrics: &Metrics, stop: &Cancell
         let cache = replica_set::cache::<ReplicationController>(&cluster());
         let (settings, metrics) = (replica_set::REPLICATION_CONTROLLER_SETTINGS, queue("replicationmanager"));
         tasks.spawn(controller::run(controllers, cache, settings, QueueMetrics::new(metrics), stop()));
+    }
+    if options.choice.has(Controller::StatefulSet) {
+        let sets = StatefulSetController::new(cluster(), &host());
+        let (cache, settings) = (stateful_set::cache(&cluster()), stateful_set::SETTINGS);
+        tasks.spawn(controller::run(sets, cache, settings, QueueMetrics::new(queue("statefulset")), stop()));
     }
     if services::wanted(&options.choice) {
         tasks.spawn(services::run(cluster(), options.clone(), metrics.clone(), stop()));

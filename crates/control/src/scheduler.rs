@@ -20,8 +20,8 @@ use tokio_util::sync::CancellationToken;
 use crate::queue::Queue;
 use view::{Node, Pod};
 
-mod fit;
-mod view;
+pub(crate) mod fit;
+pub(crate) mod view;
 
 /// The schedulers a Pod may name and mean us.
 const NAMES: [&str; 3] = ["", "default-scheduler", "fairlead"];

@@ -336,8 +336,8 @@ fn resolve(flags: &Flags, role: Role, environment: &Environment) -> anyhow::Resu
 }
 
 /// The controllers of `fairlead up`: all of them.
-const UP_CONTROLLERS: &str = "*,deployment-controller,node-ipam-controller,replicaset-controller,\
-    replicationcontroller-controller,root-ca-certificate-publisher-controller,scheduler,serviceaccount-controller";
+const UP_CONTROLLERS: &str = "*,daemonset-controller,deployment-controller,node-ipam-controller,replicaset-controller,\
+    replicationcontroller-controller,root-ca-certificate-publisher-controller,scheduler,serviceaccount-controller,statefulset-controller";
 
 /// What the controllers beside the server run with.
 fn controllers(flags: &Flags, role: Role) -> anyhow::Result<fairlead_control::Options> {

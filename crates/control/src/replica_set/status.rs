@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::Replicated;
+use crate::availability;
 
 const REPLICA_FAILURE: &str = "ReplicaFailure";
 
@@ -42,14 +43,7 @@ fn number(count: usize) -> i32 {
 
 /// Time until a Pod counts as available if it stays ready; zero if it is available, `None` if it is not ready.
 pub(super) fn available_after(pod: &Pod, min_ready_seconds: i32, now: Timestamp) -> Option<Duration> {
-    let ready = pod.ready_condition().filter(|ready| ready.status == "True")?;
-    if min_ready_seconds <= 0 {
-        return Some(Duration::ZERO);
-    }
-    let since: Timestamp = ready.last_transition_time.as_deref()?.parse().ok()?;
-    let available = since.as_nanosecond() + i128::from(min_ready_seconds) * 1_000_000_000;
-    let remaining = u64::try_from((available - now.as_nanosecond()).max(0)).ok()?;
-    Some(Duration::from_nanos(remaining))
+    availability::after(&pod.status.conditions, min_ready_seconds, now)
 }
 
 /// Time until the next ready Pod becomes available.

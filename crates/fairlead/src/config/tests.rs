@@ -197,12 +197,12 @@ fn what_is_wrong_is_said_with_the_flag() {
         (
             &["--controllers=endpoints"],
             "invalid argument \"endpoints\" for \"--controllers\" flag: there is no controller \"endpoints\"; there are \
-             deployment-controller, endpoints-controller, endpointslice-controller, endpointslice-health-controller, \
+             daemonset-controller, deployment-controller, endpoints-controller, endpointslice-controller, endpointslice-health-controller, \
              endpointslice-mirroring-controller, garbage-collector-controller, namespace-controller, node-ipam-controller, \
              node-lifecycle-controller, pod-garbage-collector-controller, replicaset-controller, \
-             replicationcontroller-controller, root-ca-certificate-publisher-controller, scheduler, serviceaccount-controller, service-cidr-controller, and * for all \
-             but deployment-controller, node-ipam-controller, replicaset-controller, replicationcontroller-controller, root-ca-certificate-publisher-controller, \
-             scheduler and serviceaccount-controller",
+             replicationcontroller-controller, root-ca-certificate-publisher-controller, scheduler, serviceaccount-controller, service-cidr-controller, statefulset-controller, and * \
+             for all but daemonset-controller, deployment-controller, node-ipam-controller, replicaset-controller, replicationcontroller-controller, root-ca-certificate-publisher-controller, \
+             scheduler, serviceaccount-controller and statefulset-controller",
         ),
         (
             &["--max-endpoints-per-slice=1001"],
