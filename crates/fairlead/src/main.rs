@@ -49,7 +49,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// The message of an error, then its causes. A cause that the text already ends with is not repeated.
+/// Returns the message of an error, then its causes. A cause that the text already ends with is not
+/// repeated.
 fn with_causes(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {

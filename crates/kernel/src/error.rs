@@ -50,7 +50,8 @@ pub enum Error {
     },
 }
 
-/// True if a system call may succeed a moment later: descriptors, memory or buffers had run out, or it was interrupted.
+/// True if a system call may succeed a moment later: descriptors, memory or buffers had run out, or
+/// it was interrupted.
 pub fn is_temporary(error: &io::Error) -> bool {
     const TEMPORARY: [i32; 6] = [libc::EINTR, libc::EAGAIN, libc::ENOMEM, libc::ENFILE, libc::EMFILE, libc::ENOBUFS];
     error.raw_os_error().is_some_and(|errno| TEMPORARY.contains(&errno))

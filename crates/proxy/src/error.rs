@@ -20,7 +20,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// True if the kernel's answer may be another one a moment later ([`fairlead_kernel::is_temporary`]).
+    /// True if the kernel's answer may be another one a moment later
+    /// ([`fairlead_kernel::is_temporary`]).
     pub fn is_temporary(&self) -> bool {
         match self {
             Error::Kernel(error) => error.is_temporary(),

@@ -70,7 +70,8 @@ impl Task {
     }
 }
 
-/// Opens the sockets of announcements. Errors that may go by themselves are tried again until told to stop (`None`).
+/// Opens the sockets of announcements. Errors that may go by themselves are tried again until told
+/// to stop (`None`).
 async fn start_lan(stop: &CancellationToken) -> Result<Option<Lan>, Error> {
     let mut told = false;
     loop {

@@ -12,8 +12,9 @@ use tokio_util::sync::CancellationToken;
 /// Its name, and that of its other end where the kernel has no link with one end.
 const NAMES: [&str; 2] = ["fl-node0", "fl-node1"];
 
-/// How long errors that may go by themselves are tried again at the start, and the time between two attempts.
+/// Time from the start during which errors that may go by themselves are tried again.
 const START_LIMIT: Duration = Duration::from_secs(5);
+/// Time between two of these attempts.
 const START_RETRY: Duration = Duration::from_millis(100);
 
 /// Makes the link, and gives it these addresses and no others.

@@ -34,8 +34,8 @@ const DNS_RETRY: Duration = Duration::from_secs(1);
 const PATIENCE: Backoff = Backoff { first: Duration::from_millis(50), most: Duration::from_secs(5), tries: 20 };
 
 /// Makes the link with addresses of the cluster, and has it restored until told to stop. `None`:
-/// this machine is no Node, or may not be one, which is said. An error that may go by itself, as by a restart, ends the start: a
-/// machine would have no Pods and no DNS for as long as the process lives.
+/// this machine is no Node, or may not be one, which is said. An error that may go by itself ends
+/// the start, because a process that went on would have no Pods and no DNS for as long as it lives.
 pub(super) async fn prepare(config: &Config, stop: &CancellationToken) -> anyhow::Result<Option<Node>> {
     let Some(node) = config.node.clone() else { return Ok(None) };
     let addresses: Vec<IpAddr> = node.dns.iter().copied().chain(inside(config, Some(&node))).collect();

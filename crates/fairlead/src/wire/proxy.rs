@@ -60,8 +60,8 @@ pub(super) async fn beside(server: &Server, config: &Config, view: &View, stop: 
     keep(run, &stop).await;
 }
 
-/// Runs the proxy of a process that has other parts. A start that fails for want of descriptors, memory or buffers is tried again
-/// until told to stop; other errors are told.
+/// Runs the proxy of a process that has other parts. A start that fails for want of descriptors,
+/// memory or buffers is tried again until told to stop; other errors are logged.
 pub(super) async fn keep<F>(run: impl Fn() -> F, stop: &CancellationToken)
 where
     F: Future<Output = Result<(), fairlead_proxy::Error>>,
