@@ -80,7 +80,8 @@ fn main() -> anyhow::Result<()> {
     }
     let time = Duration::from_secs_f64(options.seconds);
     let plan = Plan { rate: options.rate, time, rounds: options.rounds.max(1), alone: options.alone };
-    let (mut all, mut figures) = (Vec::new(), Vec::new());
+    let mut all = Vec::new();
+    let mut figures = Vec::new();
     for services in &options.services {
         let rows = measure::measure(&fairlead, &peers, *services, &plan)?;
         figures.extend(columns::figures(&format!("{services} Services"), rows.first()));

@@ -34,7 +34,8 @@ pub fn render(ours: &[Figure], peer: Option<&[Figure]>) -> String {
     text
 }
 
-/// Writes figures to a file for `bench/compare`: a line for each, its fields (row, value, unit) separated by tabs.
+/// Writes figures to a file for `bench/compare`: a line for each, its fields (row, value, unit)
+/// separated by tabs.
 pub fn write(path: &Path, figures: &[Figure]) -> io::Result<()> {
     let line = |figure: &Figure| format!("{}\t{}\t{}\n", figure.what, figure.value, figure.unit);
     fs::write(path, figures.iter().map(line).collect::<String>())

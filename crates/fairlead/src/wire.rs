@@ -69,7 +69,7 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
         .await
         .with_context(|| format!("--bind-address, --secure-port: cannot listen at {address}"))?;
     let address = listener.local_addr()?;
-    let node = machine::prepare(&config, &stop);
+    let node = machine::prepare(&config, &stop).await?;
     let inside = inside_listener(&config, node.as_ref(), address.port()).await;
     let identity = Identity::prepare(&config, Timestamp::now())?;
     let url = kubeconfig::server_url(address);

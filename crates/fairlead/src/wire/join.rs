@@ -234,7 +234,7 @@ async fn ask(access: Access, server: &str, node: &str, token: Option<&str>) -> R
 async fn live(join: &Join, member: &Member, stop: CancellationToken) -> anyhow::Result<()> {
     let (node, proxy) = join.parts(&member.cluster)?;
     let balancer = join.balancer()?;
-    link::prepare(&node.dns).context("this machine cannot be a Node; run it as root")?;
+    link::prepare(&node.dns).await.context("this machine cannot be a Node; run it as root")?;
     tokio::spawn(link::keep(node.dns.clone(), stop.clone()));
     // What goes wrong here the runner says.
     let _ = fairlead_pods::forward();
@@ -262,9 +262,8 @@ async fn live(join: &Join, member: &Member, stop: CancellationToken) -> anyhow::
     let proxy = async {
         let Some(mut settings) = proxy else { return };
         settings.node_ips = own;
-        if let Err(error) = fairlead_proxy::run(cluster.clone(), settings, Pages::default(), stop.clone()).await {
-            tracing::warn!("addresses of Services do not answer on this machine: {error}");
-        }
+        let run = || fairlead_proxy::run(cluster.clone(), settings.clone(), Pages::default(), stop.clone());
+        super::proxy::keep(run, &stop).await;
     };
     let balancer = async {
         if let Some(settings) = balancer {

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use fairlead_cluster::Cluster;
@@ -11,6 +12,9 @@ use fairlead_server::auth::User;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, Objects, Proxy, Task};
+
+/// Time between two attempts to start the proxy.
+const RETRY: Duration = Duration::from_millis(500);
 
 /// Does what the options say.
 pub(crate) async fn run(proxy: Proxy) -> anyhow::Result<()> {
@@ -52,8 +56,27 @@ pub(super) async fn beside(server: &Server, config: &Config, view: &View, stop: 
     };
     let local = server.local(user);
     let cluster = Cluster::new(local.clone(), Arc::new(local));
-    if let Err(error) = fairlead_proxy::run_in_view(cluster, settings, Pages::default(), view, stop).await {
-        tracing::warn!("addresses of Services do not answer on this machine: {error}");
+    let run = || fairlead_proxy::run_in_view(cluster.clone(), settings.clone(), Pages::default(), view, stop.clone());
+    keep(run, &stop).await;
+}
+
+/// Runs the proxy of a process that has other parts. A start that fails for want of descriptors,
+/// memory or buffers is tried again until told to stop; other errors are logged.
+pub(super) async fn keep<F>(run: impl Fn() -> F, stop: &CancellationToken)
+where
+    F: Future<Output = Result<(), fairlead_proxy::Error>>,
+{
+    let mut told = false;
+    while let Err(error) = run().await {
+        if !error.is_temporary() {
+            return tracing::warn!("addresses of Services do not answer on this machine: {error}");
+        }
+        if !std::mem::replace(&mut told, true) {
+            tracing::warn!("addresses of Services do not answer on this machine yet, which is tried again: {error}");
+        }
+        if stop.run_until_cancelled(tokio::time::sleep(RETRY)).await.is_none() {
+            return;
+        }
     }
 }
 
