@@ -169,8 +169,8 @@ impl Cluster {
         self.shared.url.as_deref()
     }
 
-    /// Returns the certificates by which the kubeconfig, or the account of the Pod we run in, knows the API server, in PEM.
-    /// `None`: it names none, or the API server is in this process.
+    /// Returns the certificates by which the kubeconfig, or the account of the Pod we run in, knows
+    /// the API server, in PEM. `None`: it names none, or the API server is in this process.
     pub fn authorities(&self) -> Option<&str> {
         self.shared.authorities.as_deref()
     }

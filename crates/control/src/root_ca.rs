@@ -1,5 +1,6 @@
-//! The publisher of the certificate authority: every namespace has a ConfigMap `kube-root-ca.crt`, by which Pods know the API server.
-//! kube-controller-manager's `root-ca-certificate-publisher-controller` (pkg/controller/certificates/rootcacertpublisher).
+//! The publisher of the certificate authority: every namespace has a ConfigMap `kube-root-ca.crt`,
+//! by which Pods know the API server. kube-controller-manager's
+//! `root-ca-certificate-publisher-controller` (pkg/controller/certificates/rootcacertpublisher).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +44,8 @@ pub(crate) async fn run(cluster: Cluster, certificates: String, meter: QueueMete
         while tasks.len() < AT_ONCE
             && let Some(namespace) = queue.take()
         {
-            let (cluster, certificates) = (cluster.clone(), certificates.clone());
+            let cluster = cluster.clone();
+            let certificates = certificates.clone();
             tasks.spawn(async move { (publish(&cluster, &namespace, &certificates).await, namespace) });
         }
         let due = queue.due().unwrap_or_else(|| Instant::now() + Duration::from_secs(3600));

@@ -188,8 +188,9 @@ fn host_path(volume: &Value) -> Result<PathBuf, String> {
     Ok(path.to_owned())
 }
 
-/// Returns true if a Pod gets its token from the runner: no admission has seen it. The ServiceAccount admission of an API server
-/// names an account in every Pod, and then the volumes of the spec are all there are: a Pod without one is to have no token.
+/// Returns true if a Pod gets its token from the runner: no admission has seen it. The
+/// ServiceAccount admission of an API server names an account in every Pod, and then the volumes of
+/// the spec are all there are: a Pod without one is to have no token.
 fn wants_account(pod: &Value) -> bool {
     let spec = pod.at("spec");
     if !spec.text("serviceAccountName").is_empty() {

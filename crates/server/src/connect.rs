@@ -104,8 +104,8 @@ pub(crate) async fn stream(
     Ok(response)
 }
 
-/// GET `nodes/[SCHEME:]NAME[:PORT]/proxy/PATH`: what a Node says of itself. Streams are not to be had this way: who may see a Node may not
-/// therefore run commands in its Pods.
+/// GET `nodes/[SCHEME:]NAME[:PORT]/proxy/PATH`: what a Node says of itself. Streams are not to be
+/// had this way: who may see a Node may not therefore run commands in its Pods.
 pub(crate) async fn node(
     server: &Inner,
     user: &User,

@@ -132,8 +132,8 @@ fn unknown_path() -> Response<Body> {
     reply::plain(404, "404 page not found\n")
 }
 
-/// Returns what others must know to check tokens of ServiceAccounts (OpenID Connect Discovery 1.0, 3). `None` if the issuer has no
-/// URL with https, by which clients could find the document.
+/// Returns what others must know to check tokens of ServiceAccounts (OpenID Connect Discovery 1.0,
+/// 3). `None` if the issuer has no URL with https, by which clients could find the document.
 fn issuer(tokens: &Tokens) -> Option<Value> {
     tokens.issuer.strip_prefix("https://").filter(|rest| !rest.is_empty() && !rest.contains(['?', '#']))?;
     Some(fairlead_api::json!({

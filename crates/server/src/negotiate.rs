@@ -42,7 +42,8 @@ pub(crate) enum Shape {
 pub(crate) enum Asked {
     /// One object.
     Object,
-    /// An answer that is no stored object: reviews, tokens, bindings, evictions. They have no columns.
+    /// An answer that is no stored object: reviews, tokens, bindings, evictions. They have no
+    /// columns.
     Review,
     /// A list.
     List,

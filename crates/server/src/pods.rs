@@ -57,8 +57,8 @@ pub(crate) async fn bind(
     Ok(created())
 }
 
-/// POST `pods/NAME/eviction`: deletes a Pod for a reason that is not its own, and notes that on it. PodDisruptionBudgets, which
-/// could forbid it, are not served.
+/// POST `pods/NAME/eviction`: deletes a Pod for a reason that is not its own, and notes that on it.
+/// PodDisruptionBudgets, which could forbid it, are not served.
 pub(crate) async fn evict(
     server: &Inner,
     target: &Target,
@@ -108,7 +108,7 @@ pub(crate) async fn evict(
     Ok(created())
 }
 
-/// What a request is answered that made nothing that could be shown.
+/// Returns the answer to a request that makes no object that could be shown.
 fn created() -> Reply {
     let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
     Reply::document(201, status)

@@ -1,5 +1,6 @@
-//! `services/NAME/proxy` and `pods/NAME/proxy`: pass a request on to a Pod, for a Service to an endpoint that is a Pod and has that
-//! Pod's own address. They must never become a way to reach an arbitrary address through the API server.
+//! `services/NAME/proxy` and `pods/NAME/proxy`: pass a request on to a Pod, for a Service to an
+//! endpoint that is a Pod and has that Pod's own address. They must never become a way to reach an
+//! arbitrary address through the API server.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -80,8 +81,9 @@ impl<'a> Wanted<'a> {
         Ok(Wanted { https: scheme == "https", name, port })
     }
 
-    /// Returns the address of a Pod and the port that is meant: without one, the first that the Pod declares, else that of the
-    /// scheme. What a Pod's status says of its address comes from its Node, which must not lead the server elsewhere.
+    /// Returns the address of a Pod and the port that is meant: without one, the first that the Pod
+    /// declares, else that of the scheme. What a Pod's status says of its address comes from its
+    /// Node, which must not lead the server elsewhere.
     fn pod_address(&self, pod: &Value) -> Result<SocketAddr, Failure> {
         let text = pod.at("status").text("podIP");
         let ip = text.parse::<IpAddr>().ok().filter(|ip| {

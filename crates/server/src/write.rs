@@ -503,7 +503,8 @@ pub(crate) fn set_metadata(object: &mut Value, name: &'static str, value: impl I
     }
 }
 
-/// Returns the end of a generated name: five characters, none of which make words (k8s.io/apimachinery, util/rand).
+/// Returns the end of a generated name: five characters, none of which make words
+/// (k8s.io/apimachinery, util/rand).
 pub(crate) fn random_suffix() -> String {
     const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     (0..5).map(|_| ALPHABET[fastrand::usize(..ALPHABET.len())] as char).collect()

@@ -53,8 +53,9 @@ pub(super) fn external_ips(flags: &Flags) -> ExternalIps {
     }
 }
 
-/// Returns true if Pods get their accounts (plugin ServiceAccount). Without a word it depends on the controller that makes the
-/// account `default` of every namespace: without that, every Pod would be refused.
+/// Returns true if Pods get their accounts (plugin ServiceAccount). Without a word it depends on
+/// the controller that makes the account `default` of every namespace: without that, every Pod
+/// would be refused.
 pub(super) fn service_accounts(flags: &Flags, controllers: &Choice) -> bool {
     let names = |plugins: &Option<Vec<Text>>| list(plugins).iter().any(|plugin| plugin == "ServiceAccount");
     if names(&flags.enable_admission_plugins) {

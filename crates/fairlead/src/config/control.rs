@@ -33,7 +33,8 @@ pub(crate) struct ControlFlags {
     /// How long a Node may be silent until it counts as not ready [default: 50s]
     #[arg(long, value_name = "DURATION")]
     node_monitor_grace_period: Option<Text>,
-    /// Certificates by which Pods know the API server, published in every namespace by root-ca-certificate-publisher-controller [default: those of the kubeconfig]
+    /// Certificates by which Pods know the API server, published in every namespace by
+    /// root-ca-certificate-publisher-controller [default: those of the kubeconfig]
     #[arg(long, value_name = "FILE")]
     root_ca_file: Option<Text>,
     /// Act only while holding a Lease, so that several can run and one works [default: true]
@@ -103,7 +104,8 @@ impl Control {
     }
 }
 
-/// Reads the file of `--root-ca-file`. kube-controller-manager, too, starts only with a certificate in it.
+/// Reads the file of `--root-ca-file`. kube-controller-manager, too, starts only with a certificate
+/// in it.
 fn read_certificates(file: &Path) -> anyhow::Result<String> {
     let pem = std::fs::read_to_string(file).with_context(|| format!("--root-ca-file: {}", file.display()))?;
     let certificates = CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<Vec<_>, _>>();

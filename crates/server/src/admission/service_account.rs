@@ -1,6 +1,7 @@
-//! The account of a new Pod, as kube-apiserver's ServiceAccount plugin gives it (plugin/pkg/admission/serviceaccount/admission.go):
-//! `spec.serviceAccountName` is `default` where the author names none, the account must be there, and its token is mounted as a
-//! projected volume.
+//! The account of a new Pod, as kube-apiserver's ServiceAccount plugin gives it
+//! (plugin/pkg/admission/serviceaccount/admission.go): `spec.serviceAccountName` is `default` where
+//! the author names none, the account must be there, and its token is mounted as a projected
+//! volume.
 
 use std::time::Duration;
 
@@ -14,14 +15,15 @@ use crate::{Inner, object, read};
 
 /// Name of the account of Pods that name none.
 const DEFAULT: &str = "default";
-/// Maximum wait for the account `default`, which a controller makes a moment after its namespace. kube-apiserver waits for
-/// up to 2 s; here, the controller may share a busy machine with everything else.
+/// Maximum wait for the account `default`, which a controller makes a moment after its namespace.
+/// kube-apiserver waits for up to 2 s; here, the controller may share a busy machine with
+/// everything else.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Time between two reads during that wait.
 const INTERVAL: Duration = Duration::from_millis(50);
 /// Directory of the token in each container, where client libraries look for it.
 const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// What the name of the volume with the token begins with; a random part follows.
+/// Prefix of the name of the volume with the token; a random part follows.
 const VOLUME_PREFIX: &str = "kube-api-access-";
 /// Annotation of mirror Pods: copies of Pods that a kubelet runs from files of its own.
 const MIRROR: &str = "kubernetes.io/config.mirror";
@@ -110,8 +112,8 @@ fn mount_token(pod: &mut Value) {
     }
 }
 
-/// Returns the volume with token, certificate authority and namespace. A token that lives 3607 s is one that nobody asked for
-/// (kube-apiserver's `WarnOnlyBoundTokenExpirationSeconds`).
+/// Returns the volume with token, certificate authority and namespace. A token that lives 3607 s is
+/// one that nobody asked for (kube-apiserver's `WarnOnlyBoundTokenExpirationSeconds`).
 fn token_volume(name: &str) -> Value {
     json!({"name": name, "projected": {"sources": [
         {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
@@ -122,7 +124,8 @@ fn token_volume(name: &str) -> Value {
     ], "defaultMode": 0o644}})
 }
 
-/// Refuses a mirror Pod that names objects of the API: its kubelet could read them without having been given them.
+/// Refuses a mirror Pod that names objects of the API: its kubelet could read them without having
+/// been given them.
 fn check_mirror(spec: &Value) -> Result<(), &'static str> {
     if !spec.text("serviceAccountName").is_empty() {
         return Err("a mirror pod may not reference service accounts");
@@ -151,7 +154,8 @@ fn names_secret(value: &Value) -> bool {
     }
 }
 
-/// Refuses a Pod that uses Secrets its account does not name (`kubernetes.io/enforce-mountable-secrets`).
+/// Refuses a Pod that uses Secrets its account does not name
+/// (`kubernetes.io/enforce-mountable-secrets`).
 fn check_secrets(account: &Value, spec: &Value) -> Result<(), String> {
     let own = account.at("metadata").text("name");
     let named = |list: &str, name: &str| account.list(list).iter().any(|secret| secret.text("name") == name);
@@ -175,7 +179,8 @@ fn check_secrets(account: &Value, spec: &Value) -> Result<(), String> {
             }
             for variable in container.list("env") {
                 let reference = variable.at("valueFrom").at("secretKeyRef");
-                let (name, secret) = (variable.text("name"), reference.text("name"));
+                let name = variable.text("name");
+                let secret = reference.text("name");
                 if !reference.is_null() && !named("secrets", secret) {
                     return refuse(format!("{of} with envVar {name} referencing secret.secretName=\"{secret}\""));
                 }

@@ -33,7 +33,7 @@ pub struct Tokens {
     pub audiences: Vec<String>,
     /// Issuers whose tokens are accepted; ours among them.
     accepted: Vec<String>,
-    /// Where the public keys are, if not below the issuer.
+    /// URL of the public keys, if it is not below the issuer.
     jwks_uri: Option<String>,
     signing: SigningKey,
     keys: Vec<VerifyingKey>,

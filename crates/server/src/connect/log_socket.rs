@@ -1,5 +1,6 @@
-//! The log of a container over a WebSocket: each piece of the log is a message, and the end of the log closes the connection. The
-//! protocols are those of kube-apiserver (apiserver, util/wsstream): bytes, or Base64 for clients that take text alone.
+//! The log of a container over a WebSocket: each piece of the log is a message, and the end of the
+//! log closes the connection. The protocols are those of kube-apiserver (apiserver, util/wsstream):
+//! bytes, or Base64 for clients that take text alone.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -31,7 +32,8 @@ const BINARY: &str = "binary.k8s.io";
 const BASE64: &str = "base64.binary.k8s.io";
 /// Text that RFC 6455, 1.3 hashes with the client's key.
 const GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-/// Maximum length in bytes of a message of the client. A client has nothing to say but that it closes.
+/// Maximum length in bytes of a message of the client. A client has nothing to say but that it
+/// closes.
 const MAX_MESSAGE: usize = 4 << 10;
 /// Maximum wait for the client to close its side after the end of the log.
 const CLOSING: Duration = Duration::from_secs(5);

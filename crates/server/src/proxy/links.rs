@@ -1,6 +1,6 @@
 //! Links in what Pods answer, changed so that they lead through the proxy again: `/page` becomes
-//! `/api/v1/namespaces/NAMESPACE/pods/NAME/proxy/page`, in the header `Location` and in HTML. kube-apiserver does the same
-//! (apimachinery, util/proxy/transport.go).
+//! `/api/v1/namespaces/NAMESPACE/pods/NAME/proxy/page`, in the header `Location` and in HTML.
+//! kube-apiserver does the same (apimachinery, util/proxy/transport.go).
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
@@ -73,7 +73,8 @@ pub(super) struct Links {
 }
 
 impl Links {
-    /// Changes the links of an answer, and removes permissions that are the Pod's to give for itself alone.
+    /// Changes the links of an answer, and removes permissions that are the Pod's to give for
+    /// itself alone.
     pub(super) fn rewrite_response(self, mut response: Response<Body>) -> Response<Body> {
         let headers = response.headers_mut();
         for name in &CORS {
@@ -87,8 +88,8 @@ impl Links {
         if is_plain_html(headers) { response.map(|body| self.rewrite_body(body)) } else { response }
     }
 
-    /// Returns a link that leads through the proxy. `None`: the link is relative, leads to another host, or leads through the
-    /// proxy already.
+    /// Returns a link that leads through the proxy. `None`: the link is relative, leads to another
+    /// host, or leads through the proxy already.
     fn rewrite(&self, link: &str) -> Option<String> {
         let (host, path) = match link.strip_prefix("//").or_else(|| without_scheme(link)) {
             Some(rest) => rest.split_at(rest.find('/')?),
@@ -144,7 +145,7 @@ struct Html {
     links: Links,
     /// The beginning of something whose end has not come yet, at most [`MAX_TAG`] bytes.
     pending: Vec<u8>,
-    /// What ends the comment or the text that is being read.
+    /// End of the comment or of the text that is being read.
     until: Option<&'static [u8]>,
 }
 
@@ -172,7 +173,8 @@ impl Html {
         self.pending
     }
 
-    /// Reads the next piece: text, a comment or a tag. Returns its length, `None` if its end has not come yet.
+    /// Reads the next piece: text, a comment or a tag. Returns its length, `None` if its end has
+    /// not come yet.
     fn read(&mut self, input: &[u8], out: &mut Vec<u8>) -> Option<usize> {
         if let Some(end) = self.until {
             let read = find_ignoring_case(input, end);
@@ -221,7 +223,7 @@ impl Html {
     }
 }
 
-/// Where the parts of a tag are in the bytes that begin with it.
+/// Positions of the parts of a tag, in the bytes that begin with it.
 struct Tag {
     name_end: usize,
     /// Names of attributes with their values, without quotation marks.

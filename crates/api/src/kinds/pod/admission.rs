@@ -1,5 +1,5 @@
-//! What admission adds to a Pod: tolerations of nodes that fail, and the priority. There are no priority classes and no runtime
-//! classes here, so a Pod cannot name one.
+//! What admission adds to a Pod: tolerations of nodes that fail, and the priority. There are no
+//! priority classes and no runtime classes here, so a Pod cannot name one.
 
 use crate::value::{Value, json};
 

@@ -65,8 +65,9 @@ fn schedule(pod: &mut Value, now: &str) {
     set_condition(pod, condition, now);
 }
 
-/// Sets the condition `DisruptionTarget` on a Pod that is evicted: its owner learns that it did not fail. Returns false for a
-/// Pod that gets none: it has ended, was never started, or is being deleted (registry/core/pod/storage/eviction.go).
+/// Sets the condition `DisruptionTarget` on a Pod that is evicted: its owner learns that it did not
+/// fail. Returns false for a Pod that gets none: it has ended, was never started, or is being
+/// deleted (registry/core/pod/storage/eviction.go).
 pub fn disrupt(pod: &mut Value, now: &str) -> bool {
     let phase = pod.at("status").text("phase");
     let leaving = !pod.at("metadata").text("deletionTimestamp").is_empty();
