@@ -1,5 +1,6 @@
-//! The runtime of controllers. A [`Controller`] says which keys a change concerns and what is to be written about one key; [`run`]
-//! does the rest: the queue, concurrency, retries, metrics, and the wait until the cache shows what was written.
+//! The runtime of controllers. A [`Controller`] says which keys a change concerns and what is to be
+//! written about one key; [`run`] does the rest: the queue, concurrency, retries, metrics, and the
+//! wait until the cache shows what was written.
 //!
 //! ```text
 //! Mirror --Changes--> enqueue --> WorkQueue --key--> reconcile --Action--> writes
@@ -39,7 +40,8 @@ pub trait Controller: Send + 'static {
     /// The unit of work, such as the namespace and name of an object.
     type Key: Clone + Ord + Hash + Display + Send + Sync + 'static;
 
-    /// Adds the keys that these changes concern. The cost grows with the changes, not with the cluster.
+    /// Adds the keys that these changes concern. The cost grows with the changes, not with the
+    /// cluster.
     fn enqueue(&mut self, cache: &Mirror, changes: &Changes, queue: &mut WorkQueue<Self::Key>);
 
     /// Decides about one key from the contents of the cache. Does not block.
@@ -55,7 +57,8 @@ pub enum Action {
     None,
     /// Nothing is to be written before this time.
     RequeueAt(Instant),
-    /// Requests to send. The key is not reconciled again before they have ended and the cache shows their effects.
+    /// Requests to send. The key is not reconciled again before they have ended and the cache shows
+    /// their effects.
     Run(BoxFuture<'static, Outcome>),
 }
 
@@ -69,7 +72,8 @@ impl Action {
 /// Result of an action.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Outcome {
-    /// Objects that were written, in order. The key is reconciled again only when the cache shows all of them.
+    /// Objects that were written, in order. The key is reconciled again only when the cache shows
+    /// all of them.
     pub written: Vec<ObjectVersion>,
     /// Error that ended the action. It is retried with growing delays.
     pub error: Option<Error>,
@@ -99,14 +103,14 @@ impl Outcome {
     }
 }
 
-/// One version of one object.
+/// A version of an object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ObjectVersion {
     /// Kind of the object.
     pub kind: &'static Kind,
     /// Namespace and name of the object.
     pub key: Key,
-    /// Its resourceVersion; `None` if it is deleted.
+    /// The resourceVersion; `None` if the object is deleted.
     pub revision: Option<u64>,
 }
 
@@ -165,8 +169,9 @@ pub struct Settings {
     pub concurrency: usize,
     /// Delays between attempts that fail.
     pub backoff: Backoff,
-    /// True to run each action in a task of its own. An in-process request executes the server's write path in the caller's
-    /// task, so controllers that send thousands of requests spread them over the cores with this. Others save a task switch.
+    /// True to run each action in a task of its own. An in-process request executes the server's
+    /// write path in the caller's task, so controllers that send thousands of requests spread them
+    /// over the cores with this. Others save a task switch.
     pub spawn_actions: bool,
 }
 
@@ -188,7 +193,8 @@ pub async fn run<C: Controller>(
     stop: CancellationToken,
 ) {
     let mut queue = WorkQueue::new(settings, metrics);
-    // A decision on half of the objects would be wrong, so the first one waits until all kinds are listed.
+    // A decision on half of the objects would be wrong, so the first one waits until all kinds are
+    // listed.
     let mut listed = Vec::new();
     while !cache.synced() {
         match stop.run_until_cancelled(cache.next()).await {

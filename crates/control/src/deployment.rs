@@ -1,5 +1,6 @@
-//! Rolls out Deployments: each template becomes a ReplicaSet, and the sizes of the ReplicaSets change step by step until only the new one
-//! has Pods (pkg/controller/deployment). [`rollout`] decides, this file writes.
+//! Rolls out Deployments: each template becomes a ReplicaSet, and the sizes of the ReplicaSets
+//! change step by step until only the new one has Pods (pkg/controller/deployment). [`rollout`]
+//! decides, this file writes.
 
 mod conditions;
 mod revision;
@@ -61,7 +62,8 @@ impl Controller for DeploymentController {
         let selector = &deployment.spec.selector;
         let claims = self.sets.claim(cache, &deployment.metadata, |labels| selector.matches(labels), |_| true);
         if !claims.is_settled() {
-            let (cluster, deployment) = (self.cluster.clone(), deployment.clone());
+            let cluster = self.cluster.clone();
+            let deployment = deployment.clone();
             return Action::run(async move { claims.write(&cluster, &kinds::DEPLOYMENT, &deployment.metadata).await });
         }
         let has_running_pods = |uid: &str| self.pods.owned_by(cache, uid).any(|pod| !pod.is_terminal());
@@ -93,8 +95,8 @@ impl Controller for DeploymentController {
     }
 }
 
-/// Adds the Deployments that a change of a ReplicaSet concerns: the owner before and after it, and for a ReplicaSet without an owner
-/// those that may adopt it.
+/// Adds the Deployments that a change of a ReplicaSet concerns: the owner before and after it, and
+/// for a ReplicaSet without an owner those that may adopt it.
 fn add_owners(cache: &Mirror, change: &Change<ReplicaSet>, queue: &mut WorkQueue<Key>) {
     let namespace = &change.key.namespace;
     for set in [&change.old, &change.new].into_iter().flatten() {
@@ -109,7 +111,8 @@ fn add_owners(cache: &Mirror, change: &Change<ReplicaSet>, queue: &mut WorkQueue
     }
 }
 
-/// Adds the Deployment of a Pod that has ended or is gone, if it waits for that before it starts new Pods.
+/// Adds the Deployment of a Pod that has ended or is gone, if it waits for that before it starts
+/// new Pods.
 fn add_for_ended_pod(cache: &Mirror, change: &Change<Pod>, queue: &mut WorkQueue<Key>) {
     let has_ended = change.new.as_ref().is_none_or(|pod| pod.is_terminal());
     let Some(pod) = change.old.as_ref().filter(|_| has_ended) else { return };
@@ -149,7 +152,8 @@ impl Writer {
             match result {
                 Ok(version) => written.push(version),
                 Err(CreateError::NameInUse) => {
-                    // Another template has the same hash, or the name is that of a ReplicaSet of somebody else.
+                    // Another template has the same hash, or the name is that of a ReplicaSet of
+                    // somebody else.
                     let collisions = self.deployment.status.collision_count.unwrap_or_default() + 1;
                     *requeue = Requeue::Now;
                     let patch = json!({"collisionCount": collisions});
@@ -159,7 +163,8 @@ impl Writer {
                     let message = format!("Failed to create new replica set {:?}: {error}", set.name);
                     self.event(Severity::Warning, "ReplicaSetCreateError", message.clone());
                     if conditions::progress_deadline(&self.deployment).is_some() {
-                        let (kind, reason) = (conditions::PROGRESSING, conditions::SET_CREATE_ERROR);
+                        let kind = conditions::PROGRESSING;
+                        let reason = conditions::SET_CREATE_ERROR;
                         status = self.deployment.status.clone();
                         let now = Timestamp::now();
                         conditions::set(&mut status, conditions::condition(kind, "False", reason, message, now));
@@ -185,7 +190,8 @@ impl Writer {
         }
         if let Some(revision) = revision.filter(|_| !has_revision) {
             written.push(self.write_revision(&revision).await?);
-            // A change of annotations increases the generation of a Deployment, which the status then has to follow.
+            // A change of annotations increases the generation of a Deployment, which the status
+            // then has to follow.
             *requeue = Requeue::Now;
         }
         if status != self.deployment.status {

@@ -123,19 +123,22 @@ fn start(cluster: &Cluster, options: &Options, metrics: &Metrics, stop: &Cancell
     }
     if options.choice.has(Controller::Deployment) {
         let deployments = deployment::DeploymentController::new(cluster(), &host());
-        let (cache, settings) = (deployment::cache(&cluster()), deployment::SETTINGS);
-        tasks.spawn(controller::run(deployments, cache, settings, QueueMetrics::new(queue("deployment")), stop()));
+        let cache = deployment::cache(&cluster());
+        let metrics = QueueMetrics::new(queue("deployment"));
+        tasks.spawn(controller::run(deployments, cache, deployment::SETTINGS, metrics, stop()));
     }
     if options.choice.has(Controller::ReplicaSet) {
         let sets = ReplicaSetController::<ReplicaSet>::new(cluster(), &host());
-        let (cache, settings) = (replica_set::cache::<ReplicaSet>(&cluster()), replica_set::SETTINGS);
-        tasks.spawn(controller::run(sets, cache, settings, QueueMetrics::new(queue("replicaset")), stop()));
+        let cache = replica_set::cache::<ReplicaSet>(&cluster());
+        let metrics = QueueMetrics::new(queue("replicaset"));
+        tasks.spawn(controller::run(sets, cache, replica_set::SETTINGS, metrics, stop()));
     }
     if options.choice.has(Controller::ReplicationController) {
         let controllers = ReplicaSetController::<ReplicationController>::new(cluster(), &host());
         let cache = replica_set::cache::<ReplicationController>(&cluster());
-        let (settings, metrics) = (replica_set::REPLICATION_CONTROLLER_SETTINGS, queue("replicationmanager"));
-        tasks.spawn(controller::run(controllers, cache, settings, QueueMetrics::new(metrics), stop()));
+        let settings = replica_set::REPLICATION_CONTROLLER_SETTINGS;
+        let metrics = QueueMetrics::new(queue("replicationmanager"));
+        tasks.spawn(controller::run(controllers, cache, settings, metrics, stop()));
     }
     if options.choice.has(Controller::StatefulSet) {
         let sets = StatefulSetController::new(cluster(), &host());
@@ -174,8 +177,9 @@ fn start(cluster: &Cluster, options: &Options, metrics: &Metrics, stop: &Cancell
     }
     if options.choice.has(Controller::ServiceAccount) {
         let accounts = service_account::ServiceAccountController { cluster: cluster() };
-        let (cache, settings) = (service_account::cache(&cluster()), service_account::SETTINGS);
-        tasks.spawn(controller::run(accounts, cache, settings, QueueMetrics::new(queue("serviceaccount")), stop()));
+        let cache = service_account::cache(&cluster());
+        let metrics = QueueMetrics::new(queue("serviceaccount"));
+        tasks.spawn(controller::run(accounts, cache, service_account::SETTINGS, metrics, stop()));
     }
     if options.choice.has(Controller::ServiceCidr) {
         tasks.spawn(service_cidr::run(cluster(), options.service_cidr_grace_period, queue("service_cidr"), stop()));

@@ -1,5 +1,6 @@
-//! Which objects a controller owns: `metadata.ownerReferences`, adoption of objects that match the selector and have no owner, and
-//! release of owned ones that no longer match (pkg/controller/controller_ref_manager.go).
+//! Which objects a controller owns: `metadata.ownerReferences`, adoption of objects that match the
+//! selector and have no owner, and release of owned ones that no longer match
+//! (pkg/controller/controller_ref_manager.go).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::marker::PhantomData;
@@ -76,8 +77,8 @@ impl<T: View> OwnerIndex<T> {
             .filter_map(|key| cache.get::<T>(&key.namespace, &key.name))
     }
 
-    /// Decides which objects belong to an owner. `matches` says whether the owner selects objects with these labels. An owner
-    /// that is being deleted neither adopts nor releases.
+    /// Decides which objects belong to an owner. `matches` says whether the owner selects objects
+    /// with these labels. An owner that is being deleted neither adopts nor releases.
     pub(crate) fn claim<'a>(
         &'a self,
         cache: &'a Mirror,
@@ -144,7 +145,8 @@ impl<T: View> Claims<T> {
     }
 }
 
-/// Keeps the first error. An object that is gone, or is another one under the same name, needs no owner.
+/// Keeps the first error. An object that is gone, or is another one under the same name, needs no
+/// owner.
 fn record(outcome: &mut Outcome, written: Result<ObjectVersion, Error>) {
     match written {
         Ok(version) => outcome.written.push(version),
@@ -155,8 +157,8 @@ fn record(outcome: &mut Outcome, written: Result<ObjectVersion, Error>) {
     }
 }
 
-/// Checks that an owner still exists and is not being deleted. The cache may be older than its deletion, and an object that is
-/// adopted afterwards would be deleted with it.
+/// Checks that an owner still exists and is not being deleted. The cache may be older than its
+/// deletion, and an object that is adopted afterwards would be deleted with it.
 async fn check_adopter(cluster: &Cluster, kind: &Kind, owner: &Meta) -> Result<(), Error> {
     let found = cluster.get(kind, &owner.namespace, &owner.name).await?;
     let metadata = found.at("metadata");

@@ -1,8 +1,10 @@
-//! Keeps the number of Pods of each ReplicaSet and ReplicationController (pkg/controller/replicaset). Both kinds are served by the same
-//! code, each by a controller of its own.
+//! Keeps the number of Pods of each ReplicaSet and ReplicationController
+//! (pkg/controller/replicaset). Both kinds are served by the same code, each by a controller of its
+//! own.
 //!
-//! Pods that match the selector and have no owner are adopted first. Then Pods are created or deleted until as many are active as
-//! the specification says, and the status is written from the Pods of the cache.
+//! Pods that match the selector and have no owner are adopted first. Then Pods are created or
+//! deleted until as many are active as the specification says, and the status is written from the
+//! Pods of the cache.
 
 mod order;
 mod status;
@@ -25,7 +27,8 @@ pub(crate) const SETTINGS: Settings = Settings { spawn_actions: true, ..Settings
 pub(crate) const REPLICATION_CONTROLLER_SETTINGS: Settings =
     Settings { spawn_actions: true, ..Settings::new("replicationcontroller") };
 
-/// Maximum number of Pods created or deleted by one action (BurstReplicas of kube-controller-manager).
+/// Maximum number of Pods created or deleted by one action (BurstReplicas of
+/// kube-controller-manager).
 const BURST: usize = 500;
 /// Maximum number of requests in flight for one ReplicaSet.
 const CONCURRENT_REQUESTS: usize = 16;
@@ -148,7 +151,8 @@ impl<T: Replicated> Controller for ReplicaSetController<T> {
         let Some(set) = cache.get::<T>(&key.namespace, &key.name) else { return Action::None };
         let claims = self.pods.claim(cache, set.meta(), |labels| set.selects(labels), is_active);
         if !claims.is_settled() {
-            let (cluster, set) = (self.cluster.clone(), set.clone());
+            let cluster = self.cluster.clone();
+            let set = set.clone();
             return Action::run(async move { claims.write(&cluster, T::KIND, set.meta()).await });
         }
         let now = Timestamp::now();
@@ -199,8 +203,8 @@ impl<T: Replicated> Controller for ReplicaSetController<T> {
     }
 }
 
-/// Adds the ReplicaSets that a change of a Pod concerns: the owner before and after it, and for a Pod without an owner those that
-/// may adopt it.
+/// Adds the ReplicaSets that a change of a Pod concerns: the owner before and after it, and for a
+/// Pod without an owner those that may adopt it.
 fn add_owners<T: Replicated>(cache: &Mirror, change: &Change<Pod>, queue: &mut WorkQueue<Key>) {
     let namespace = &change.key.namespace;
     for pod in [&change.old, &change.new].into_iter().flatten() {
@@ -251,15 +255,18 @@ impl<T: Replicated> Writer<T> {
                 "FailedDelete"
             }
         };
+        // Nothing can be created in a namespace that is being deleted, and nothing needs to be.
+        outcome.error = outcome.error.filter(|error| !error.is_namespace_terminating());
         status::set_failure(status, outcome.error.as_ref().map(|error| (reason, error.to_string())), now);
         outcome
     }
 
-    /// Creates Pods in batches of 1, 2, 4 and so on, and stops at the first batch with an error: of a thousand Pods that a quota
-    /// refuses, only one is asked for.
+    /// Creates Pods in batches of 1, 2, 4 and so on, and stops at the first batch with an error: of
+    /// a thousand Pods that a quota refuses, only one is asked for.
     async fn create_pods(&self, count: usize, outcome: &mut Outcome) {
         let pod = pod_of(&*self.set);
-        let (mut remaining, mut batch) = (count, 1);
+        let mut remaining = count;
+        let mut batch = 1;
         while remaining > 0 && outcome.error.is_none() {
             batch = batch.min(remaining);
             let created = stream::iter(0..batch).map(|_| self.create_pod(&pod)).buffer_unordered(CONCURRENT_REQUESTS);

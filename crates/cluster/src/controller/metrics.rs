@@ -102,7 +102,8 @@ impl QueueMeter {
     }
 }
 
-/// The metrics of the queues that share one [`WorkQueue`](super::WorkQueue), and the queue to which each key belongs.
+/// The metrics of the queues that share one [`WorkQueue`](super::WorkQueue), and the queue to which
+/// each key belongs.
 #[derive(Debug, Clone)]
 pub struct QueueMetrics<K> {
     meters: Vec<QueueMeter>,

@@ -1,4 +1,5 @@
-//! The queue of a controller: keys with work to do, each at most once, so that the queue is never longer than there are objects.
+//! The queue of a controller: keys with work to do, each at most once, so that the queue is never
+//! longer than there are objects.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::fmt::{self, Display};
@@ -13,8 +14,9 @@ use tokio::time::{Instant, sleep_until};
 use super::{ObjectVersion, Outcome, QueueMetrics, Requeue, Settings};
 use crate::Error;
 
-/// Maximum time a key waits for the cache to show what was written for it. It ends the wait for an object that was created again
-/// by another client under the name of one deleted here. client-go waits as long (pkg/controller, ExpectationsTimeout).
+/// Maximum time a key waits for the cache to show what was written for it. It ends the wait for an
+/// object that was created again by another client under the name of one deleted here. client-go
+/// waits as long (pkg/controller, ExpectationsTimeout).
 const CONFIRMATION_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Keys with work to do, the actions in progress, and the writes that the cache does not show yet.
@@ -23,7 +25,8 @@ pub struct WorkQueue<K> {
     metrics: QueueMetrics<K>,
     ready: VecDeque<K>,
     delayed: BTreeSet<(Instant, K)>,
-    /// Keys whose action has ended and whose writes the cache does not show, with the time at which the wait ends.
+    /// Keys whose action has ended and whose writes the cache does not show, with the time at which
+    /// the wait ends.
     unconfirmed: BTreeSet<(Instant, K)>,
     items: HashMap<K, Item>,
     actions: FuturesUnordered<BoxFuture<'static, (K, Outcome)>>,
@@ -55,7 +58,8 @@ struct Progress {
     started: Instant,
     /// Time of the first change since the start that this controller did not make.
     changed: Option<Instant>,
-    /// Time at which the key was to be reconciled again, if it was added with a delay since the start.
+    /// Time at which the key was to be reconciled again, if it was added with a delay since the
+    /// start.
     delayed: Option<Instant>,
     /// Changes since the start that this controller may have made itself.
     observed: HashSet<VersionId>,
@@ -132,12 +136,14 @@ impl<K: Clone + Ord + Hash + Display + Send + Sync + 'static> WorkQueue<K> {
         self.delayed.insert((at, key));
     }
 
-    /// Adds a key because an object changed, unless the object has the version that the key's own action wrote.
+    /// Adds a key because an object changed, unless the object has the version that the key's own
+    /// action wrote.
     pub fn add_for_version(&mut self, key: K, changed: ObjectVersion) {
         let Some(Item { state: State::InProgress(progress), .. }) = self.items.get_mut(&key) else {
             return self.add(key);
         };
-        // The change may be known before the answer to the request that made it, so it is judged when the action has ended.
+        // The change may be known before the answer to the request that made it, so it is judged
+        // when the action has ended.
         progress.observed.insert(version_id(&changed));
     }
 
@@ -147,8 +153,9 @@ impl<K: Clone + Ord + Hash + Display + Send + Sync + 'static> WorkQueue<K> {
         self.has_capacity() && (due || !self.ready.is_empty())
     }
 
-    /// Returns the next key to work on. It is in progress until [`WorkQueue::finish`] is called or the action that
-    /// [`WorkQueue::start`] was given has ended. Returns `None` while the maximum number of actions is running.
+    /// Returns the next key to work on. It is in progress until [`WorkQueue::finish`] is called or
+    /// the action that [`WorkQueue::start`] was given has ended. Returns `None` while the maximum
+    /// number of actions is running.
     pub fn next_ready(&mut self) -> Option<K> {
         if !self.has_capacity() {
             return None;
@@ -185,8 +192,9 @@ impl<K: Clone + Ord + Hash + Display + Send + Sync + 'static> WorkQueue<K> {
         self.actions.push(Box::pin(async move { (key, task.join().await) }));
     }
 
-    /// Waits until an action has ended and returns its key and outcome, or returns `None` when a delayed key is due. The outcome
-    /// is logged and counted, and a retry is planned. A call that is dropped has lost nothing.
+    /// Waits until an action has ended and returns its key and outcome, or returns `None` when a
+    /// delayed key is due. The outcome is logged and counted, and a retry is planned. A call that
+    /// is dropped has lost nothing.
     pub async fn wait(&mut self) -> Option<(K, Outcome)> {
         let delayed = self.delayed.first().filter(|_| self.has_capacity()).map(|(at, _)| *at);
         let timeout = self.unconfirmed.first().map(|(at, _)| *at);
@@ -209,7 +217,8 @@ impl<K: Clone + Ord + Hash + Display + Send + Sync + 'static> WorkQueue<K> {
         }
     }
 
-    /// Records that a key's work has ended, for a key whose action was not given to [`WorkQueue::start`].
+    /// Records that a key's work has ended, for a key whose action was not given to
+    /// [`WorkQueue::start`].
     pub fn finish(&mut self, key: K, outcome: &Outcome) {
         let now = Instant::now();
         let Some(item) = self.items.get_mut(&key) else { return };
@@ -247,7 +256,8 @@ impl<K: Clone + Ord + Hash + Display + Send + Sync + 'static> WorkQueue<K> {
         }
     }
 
-    /// Completes the keys of which `is_visible` says that the cache shows every version written for them.
+    /// Completes the keys of which `is_visible` says that the cache shows every version written for
+    /// them.
     pub fn confirm_writes(&mut self, is_visible: impl Fn(&ObjectVersion) -> bool) {
         let mut confirmed = Vec::new();
         for (deadline, key) in &self.unconfirmed {

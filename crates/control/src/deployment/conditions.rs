@@ -1,4 +1,5 @@
-//! Conditions of a Deployment, and the status that its ReplicaSets add up to (pkg/controller/deployment/progress.go, sync.go).
+//! Conditions of a Deployment, and the status that its ReplicaSets add up to
+//! (pkg/controller/deployment/progress.go, sync.go).
 
 use std::time::Duration;
 
@@ -44,7 +45,8 @@ pub(super) fn condition(
     }
 }
 
-/// Sets a condition. One of the same status and reason stays as it is; one of the same status keeps the time of its transition.
+/// Sets a condition. One of the same status and reason stays as it is; one of the same status keeps
+/// the time of its transition.
 pub(super) fn set(status: &mut DeploymentStatus, mut condition: DeploymentCondition) {
     if let Some(current) = find(status, &condition.kind) {
         if current.status == condition.status && current.reason == condition.reason {
@@ -62,8 +64,8 @@ pub(super) fn remove(status: &mut DeploymentStatus, kind: &str) {
     status.conditions.retain(|condition| condition.kind != kind);
 }
 
-/// Seconds without progress after which a rollout has failed; `None`: never. The greatest number is the same as none
-/// (pkg/controller/deployment/util, HasProgressDeadline).
+/// Seconds without progress after which a rollout has failed; `None`: never. The greatest number is
+/// the same as none (pkg/controller/deployment/util, HasProgressDeadline).
 pub(super) fn progress_deadline(deployment: &Deployment) -> Option<i32> {
     deployment.spec.progress_deadline_seconds.filter(|seconds| *seconds != i32::MAX)
 }
@@ -85,7 +87,8 @@ pub(super) fn is_progressing(old: &DeploymentStatus, new: &DeploymentStatus) -> 
         || new.available_replicas > old.available_replicas
 }
 
-/// Time until the rollout counts as failed; zero if it does. `None` if that cannot happen without another change.
+/// Time until the rollout counts as failed; zero if it does. `None` if that cannot happen without
+/// another change.
 pub(super) fn until_deadline(deployment: &Deployment, status: &DeploymentStatus, now: Timestamp) -> Option<Duration> {
     let deadline = progress_deadline(deployment)?;
     let progressing = find(status, PROGRESSING)?;

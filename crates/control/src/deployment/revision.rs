@@ -1,5 +1,5 @@
-//! Revisions of a Deployment: each is a ReplicaSet, known by its template and numbered by an annotation
-//! (pkg/controller/deployment/util/deployment_util.go).
+//! Revisions of a Deployment: each is a ReplicaSet, known by its template and numbered by an
+//! annotation (pkg/controller/deployment/util/deployment_util.go).
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub(super) const REVISION: &str = "deployment.kubernetes.io/revision";
 const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
 /// `spec.replicas` of the Deployment when the ReplicaSet was last scaled.
 pub(super) const DESIRED_REPLICAS: &str = "deployment.kubernetes.io/desired-replicas";
-/// The same and `maxSurge`.
+/// Sum of `spec.replicas` and `maxSurge` of the Deployment at that time.
 pub(super) const MAX_REPLICAS: &str = "deployment.kubernetes.io/max-replicas";
 /// Maximum length of the list of earlier revisions.
 const HISTORY_LENGTH: usize = 2000;
@@ -29,7 +29,8 @@ const NOT_COPIED: [&str; 6] = [
 
 type Annotations = BTreeMap<String, String>;
 
-/// True if two templates make the same Pods. The label with the hash does not count, nor do fields that are null.
+/// True if two templates make the same Pods. The label with the hash does not count, nor do fields
+/// that are null.
 pub(super) fn same_template(one: &Value, other: &Value) -> bool {
     canonical_template(one) == canonical_template(other)
 }
@@ -58,8 +59,9 @@ fn canonical(value: &Value) -> Value {
     }
 }
 
-/// The hash in the name of a template's ReplicaSet: FNV-1a of 32 bits, written with letters and digits that make no words
-/// (k8s.io/apimachinery/pkg/util/rand, SafeEncodeString). `collisions` counts the names that were in use.
+/// The hash in the name of a template's ReplicaSet: FNV-1a of 32 bits, written with letters and
+/// digits that make no words (k8s.io/apimachinery/pkg/util/rand, SafeEncodeString). `collisions`
+/// counts the names that were in use.
 pub(super) fn template_hash(template: &Value, collisions: Option<i32>) -> String {
     const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let mut text = canonical_template(template).to_string();
@@ -75,7 +77,8 @@ pub(super) fn revision_of(annotations: &Annotations) -> i64 {
     annotations.get(REVISION).and_then(|number| number.parse().ok()).unwrap_or_default()
 }
 
-/// Copies the annotations of a Deployment to its ReplicaSet and gives the ReplicaSet at least this revision.
+/// Copies the annotations of a Deployment to its ReplicaSet and gives the ReplicaSet at least this
+/// revision.
 pub(super) fn set_annotations(annotations: &mut Annotations, deployment: &Annotations, revision: i64) {
     for (name, value) in deployment.iter().filter(|(name, _)| !NOT_COPIED.contains(&name.as_str())) {
         annotations.insert(name.clone(), value.clone());

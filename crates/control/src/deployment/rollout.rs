@@ -1,5 +1,6 @@
-//! What a Deployment does next: which ReplicaSet to create, which to scale, which to delete, and the status. Pure; the cases are those of
-//! kube-controller-manager (pkg/controller/deployment: sync.go, rolling.go, recreate.go, progress.go, util/deployment_util.go).
+//! What a Deployment does next: which ReplicaSet to create, which to scale, which to delete, and
+//! the status. Pure; the cases are those of kube-controller-manager (pkg/controller/deployment:
+//! sync.go, rolling.go, recreate.go, progress.go, util/deployment_util.go).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ pub(super) struct PlannedSet {
     pub(super) annotations: BTreeMap<String, String>,
 }
 
-/// What to write for a Deployment.
+/// The writes for a Deployment.
 #[derive(Debug)]
 pub(super) struct Plan {
     /// ReplicaSets to create or to update, in order.
@@ -37,8 +38,8 @@ pub(super) struct Plan {
     pub(super) deadline: Option<Duration>,
 }
 
-/// Decides what to write for a Deployment with these ReplicaSets. `has_running_pods` says whether Pods of the ReplicaSet with this uid
-/// have not ended yet, terminating ones included.
+/// Decides what to write for a Deployment with these ReplicaSets. `has_running_pods` says whether
+/// Pods of the ReplicaSet with this uid have not ended yet, terminating ones included.
 pub(super) fn plan(
     deployment: &Deployment,
     sets: Vec<Arc<ReplicaSet>>,
@@ -139,8 +140,8 @@ impl<'a> Rollout<'a> {
         if self.replicas() == 0 { 0 } else { self.limits().1.min(self.replicas()) }
     }
 
-    /// `maxSurge` and `maxUnavailable` as numbers. Percentages of both may be less than one Pod: then one may be unavailable, or
-    /// the update could not begin (ResolveFenceposts).
+    /// `maxSurge` and `maxUnavailable` as numbers. Percentages of both may be less than one Pod:
+    /// then one may be unavailable, or the update could not begin (ResolveFenceposts).
     fn limits(&self) -> (i32, i32) {
         let strategy = &self.deployment.spec.strategy;
         if strategy.kind == "Recreate" {
@@ -169,7 +170,8 @@ impl<'a> Rollout<'a> {
         self.sets.iter().map(|set| set.replicas).sum()
     }
 
-    /// Finds the ReplicaSet with the current template, or plans to create it, and gives it its revision and annotations.
+    /// Finds the ReplicaSet with the current template, or plans to create it, and gives it its
+    /// revision and annotations.
     fn find_or_create_new(&mut self, create: bool) {
         self.new = self.find_new();
         let old_revisions = self.old().into_iter().map(|index| revision::revision_of(&self.sets[index].annotations));
@@ -224,7 +226,8 @@ impl<'a> Rollout<'a> {
 
     /// Scales a ReplicaSet. Returns true if its size changes.
     fn scale_set(&mut self, index: usize, replicas: i32) -> bool {
-        let (desired, max) = (self.replicas(), self.replicas() + self.max_surge());
+        let desired = self.replicas();
+        let max = desired + self.max_surge();
         let set = &mut self.sets[index];
         let before = std::mem::replace(&mut set.replicas, replicas);
         revision::set_sizes(&mut set.annotations, desired, max);
@@ -252,8 +255,9 @@ impl<'a> Rollout<'a> {
         })
     }
 
-    /// Adapts the ReplicaSets to a changed `spec.replicas`, or to a pause, without going on with a rollout. In the middle of a rollout
-    /// the change is shared by all ReplicaSets in proportion to their sizes, so that a bad revision does not get all of it.
+    /// Adapts the ReplicaSets to a changed `spec.replicas`, or to a pause, without going on with a
+    /// rollout. In the middle of a rollout the change is shared by all ReplicaSets in proportion to
+    /// their sizes, so that a bad revision does not get all of it.
     fn scale(&mut self) {
         let active: Vec<usize> = (0..self.sets.len()).filter(|index| self.sets[*index].replicas > 0).collect();
         let only = match active[..] {
@@ -290,7 +294,8 @@ impl<'a> Rollout<'a> {
     fn scale_proportionally(&mut self, mut active: Vec<usize>) {
         let allowed = if self.replicas() > 0 { self.replicas() + self.max_surge() } else { 0 };
         let change = allowed - self.total();
-        // The largest first; of the same size, the newest first if Pods are added, and the oldest first if they are removed.
+        // The largest first; of the same size, the newest first if Pods are added, and the oldest
+        // first if they are removed.
         active.sort_by_key(|index| {
             let age = i64::try_from(*index).unwrap_or_default();
             (-self.sets[*index].replicas, if change > 0 { -age } else { age })
@@ -348,7 +353,8 @@ impl<'a> Rollout<'a> {
         self.scale_down_old(new);
     }
 
-    /// Removes as many old Pods as the limit of unavailable Pods allows: those that are not available anyway first.
+    /// Removes as many old Pods as the limit of unavailable Pods allows: those that are not
+    /// available anyway first.
     fn scale_down_old(&mut self, new: usize) {
         let old: Vec<usize> = self.old().into_iter().filter(|index| self.sets[*index].replicas > 0).collect();
         if old.is_empty() {
@@ -503,7 +509,8 @@ impl<'a> Rollout<'a> {
             let message = format!("{what} has successfully progressed.");
             self.set_progressing("True", conditions::NEW_SET_AVAILABLE, message);
         } else if conditions::is_progressing(&self.deployment.status, &self.status) {
-            // The time of the update is that of the last progress, so the condition is replaced even if it says the same.
+            // The time of the update is that of the last progress, so the condition is replaced
+            // even if it says the same.
             let message = format!("{what} is progressing.");
             let kind = conditions::PROGRESSING;
             let mut condition = conditions::condition(kind, "True", conditions::SET_UPDATED, message, self.now);

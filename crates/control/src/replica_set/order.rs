@@ -12,8 +12,8 @@ use jiff::Timestamp;
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
 /// Sorts Pods by the order in which they are deleted, as kube-controller-manager does
-/// (pkg/controller/controller_utils.go, ActivePodsWithRanks). `related` are the active Pods of all ReplicaSets of the same owner:
-/// of two Pods the one on the Node with more of them goes first.
+/// (pkg/controller/controller_utils.go, ActivePodsWithRanks). `related` are the active Pods of all
+/// ReplicaSets of the same owner: of two Pods the one on the Node with more of them goes first.
 pub(super) fn sort_by_deletion_order(pods: &mut [Arc<Pod>], related: &[Arc<Pod>], now: Timestamp) {
     let mut pods_on_node: HashMap<&str, usize> = HashMap::new();
     for pod in related {
@@ -41,8 +41,8 @@ pub(super) fn sort_by_deletion_order(pods: &mut [Arc<Pod>], related: &[Arc<Pod>]
     });
 }
 
-/// The binary logarithm of an age in nanoseconds, `None` if the time is unknown. Ages are compared by their magnitude so that the
-/// Pods that survive are not always the oldest ones (KEP-2185).
+/// The binary logarithm of an age in nanoseconds, `None` if the time is unknown. Ages are compared
+/// by their magnitude so that the Pods that survive are not always the oldest ones (KEP-2185).
 fn age_magnitude(time: Option<&str>, now: Timestamp) -> Option<u32> {
     let time: Timestamp = time?.parse().ok()?;
     let age = now.as_nanosecond().saturating_sub(time.as_nanosecond());

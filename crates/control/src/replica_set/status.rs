@@ -1,4 +1,5 @@
-//! The status of a ReplicaSet, counted from its Pods (pkg/controller/replicaset/replica_set_utils.go, calculateStatus).
+//! The status of a ReplicaSet, counted from its Pods
+//! (pkg/controller/replicaset/replica_set_utils.go, calculateStatus).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,7 +42,8 @@ fn number(count: usize) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
 }
 
-/// Time until a Pod counts as available if it stays ready; zero if it is available, `None` if it is not ready.
+/// Time until a Pod counts as available if it stays ready; zero if it is available, `None` if it is
+/// not ready.
 pub(super) fn available_after(pod: &Pod, min_ready_seconds: i32, now: Timestamp) -> Option<Duration> {
     availability::after(&pod.status.conditions, min_ready_seconds, now)
 }
@@ -52,7 +54,8 @@ pub(super) fn next_availability(pods: &[Arc<Pod>], min_ready_seconds: i32, now: 
     times.filter(|after| *after > Duration::ZERO).min()
 }
 
-/// Sets condition `ReplicaFailure` with a reason and a message, or removes it. A condition that is there stays as it is.
+/// Sets condition `ReplicaFailure` with a reason and a message, or removes it. A condition that is
+/// there stays as it is.
 pub(super) fn set_failure(status: &mut ReplicaSetStatus, failure: Option<(&str, String)>, now: Timestamp) {
     match failure {
         None => status.conditions.retain(|condition| condition.kind != REPLICA_FAILURE),

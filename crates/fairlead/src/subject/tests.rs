@@ -37,7 +37,7 @@ fn kinds_are_named_in_every_way_kubectl_knows() {
         check(word, "endpointslices");
     }
     check("svc,po,svc", "services pods");
-    check("all", "pods services");
+    check("all", "pods replicationcontrollers services daemonsets deployments replicasets statefulsets");
     check("events", "events");
 }
 
