@@ -22,18 +22,20 @@ use tokio::task::JoinSet;
 use tonic::{Code, Status};
 
 use crate::window::{Keep, Past, Step, Windows};
-use crate::{Backend, Entry, Error, Guard, Outcome, Page, Range, Revision, Txn, Watch, Write};
+use crate::{Backend, Draft, Entry, Error, Guard, Outcome, Page, Range, Revision, SharedStore, Txn, Watch, Write};
 use client::{Answer, Client, Repeat};
 use feed::Feed;
 pub use keys::Decode;
 use keys::{Reader, revision, wire};
 use messages::{
-    Compare, CompareTarget, CompareValue, DeleteRangeRequest, KeyValue, PutRequest, RangeRequest, RangeResponse,
-    Request, RequestOp, Response, StatusRequest, StatusResponse, TxnRequest, TxnResponse,
+    Compare, CompareTarget, CompareValue, DeleteRangeRequest, KeyValue, LeaseGrantRequest, LeaseGrantResponse,
+    PutRequest, RangeRequest, RangeResponse, Request, RequestOp, Response, StatusRequest, StatusResponse, TxnRequest,
+    TxnResponse,
 };
 
 const RANGE: &str = "/etcdserverpb.KV/Range";
 const TXN: &str = "/etcdserverpb.KV/Txn";
+const LEASE_GRANT: &str = "/etcdserverpb.Lease/LeaseGrant";
 
 /// Keys in one answer of etcd. A list of more is put together of several, all of one revision: neither side has to hold
 /// the whole list as one message.
@@ -130,8 +132,18 @@ impl Backend for Etcd {
         self.shared.clone().watch(prefix, after).boxed()
     }
 
+    fn shared(&self) -> Option<&dyn SharedStore> {
+        Some(self)
+    }
+
     fn revision(&self) -> BoxFuture<'_, Result<Revision, Error>> {
         async { self.shared.revision().await.inspect(|revision| self.shared.tell(*revision)) }.boxed()
+    }
+}
+
+impl SharedStore for Etcd {
+    fn put_for<'a>(&'a self, key: &'a str, draft: Draft, ttl: Duration) -> BoxFuture<'a, Result<(), Error>> {
+        async move { self.shared.put_for(key, draft, ttl).await }.boxed()
     }
 }
 
@@ -197,6 +209,20 @@ impl Shared {
         refused.map(Outcome::Refused).ok_or_else(|| Error::Unavailable("etcd refused without a reason".into()))
     }
 
+    async fn put_for(&self, key: &str, draft: Draft, ttl: Duration) -> Result<(), Error> {
+        // A lease for each write, as kube-apiserver has it for values that live so short. Leases
+        // that no key has any more end by themselves.
+        let ask = LeaseGrantRequest { ttl: i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX) };
+        let granted = self.client.call::<_, LeaseGrantResponse>(LEASE_GRANT, &ask, Repeat::Always).await;
+        let lease = granted.map_err(|status| unavailable(&status))?.id;
+        let put = PutRequest { key: self.reader.outside(key), value: draft.json, lease };
+        let success = vec![RequestOp { request: Some(Request::Put(put)) }];
+        let request = TxnRequest { success, ..TxnRequest::default() };
+        // Written twice, it says the same, and ends with the same lease.
+        let written = self.client.call::<_, TxnResponse>(TXN, &request, Repeat::Always).await;
+        written.map(drop).map_err(|status| unavailable(&status))
+    }
+
     /// The writes if all guards hold; otherwise a look at what the guards are about, to tell which did not.
     fn request(&self, txn: &Txn) -> TxnRequest {
         let compare = |guard: &Guard| Compare {
@@ -214,7 +240,7 @@ impl Shared {
         };
         let write = |write: &Write| match write {
             Write::Put(key, draft) => {
-                Request::Put(PutRequest { key: self.reader.outside(key), value: draft.json.clone() })
+                Request::Put(PutRequest { key: self.reader.outside(key), value: draft.json.clone(), lease: 0 })
             }
             Write::Delete(key) => Request::DeleteRange(DeleteRangeRequest { key: self.reader.outside(key) }),
         };

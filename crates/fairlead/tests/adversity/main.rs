@@ -8,6 +8,7 @@ mod etcd_keys;
 mod full_disk;
 mod hangs;
 mod kubernetes;
+mod live_servers;
 mod mirror;
 mod strangers;
 mod two_servers;

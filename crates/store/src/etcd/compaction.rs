@@ -80,7 +80,7 @@ impl Etcd {
 /// Takes this round if nobody has taken it.
 fn claim(version: i64, now: Revision) -> TxnRequest {
     let key = Bytes::from_static(KEY);
-    let put = PutRequest { key: key.clone(), value: now.to_string().into() };
+    let put = PutRequest { key: key.clone(), value: now.to_string().into(), lease: 0 };
     let get = RangeRequest { key: key.clone(), ..RangeRequest::default() };
     TxnRequest {
         compare: vec![Compare {
