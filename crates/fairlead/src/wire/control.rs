@@ -20,8 +20,9 @@ pub(crate) async fn run(control: Control) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
     super::stop_on_signal(stop.clone())?;
     // The error tells its causes itself.
-    let cluster =
-        Cluster::connect(control.kubeconfig.as_deref()).await.map_err(|error| anyhow!("--kubeconfig: {error}"))?;
+    let cluster = Cluster::connect_to_all(control.kubeconfig.as_deref(), &control.masters)
+        .await
+        .map_err(|error| anyhow!("--kubeconfig, --master: {error}"))?;
     tracing::info!(controllers = %control.options.choice, "starting");
     let metrics = Metrics::new();
     let page = control.metrics.map(|address| tokio::spawn(page::serve(metrics.clone(), address, stop.clone())));
