@@ -18,6 +18,7 @@ pub mod programmed;
 mod recorder;
 mod remote;
 mod request;
+mod servers;
 pub mod streams;
 mod watched;
 
@@ -29,6 +30,8 @@ use futures_util::stream::BoxStream;
 use http::{Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, Service, ServiceExt};
 
@@ -89,6 +92,9 @@ struct Shared {
     url: Option<String>,
     /// Certificates by which the kubeconfig knows the API server, in PEM.
     authorities: Option<String>,
+    urls: Option<watch::Receiver<Vec<String>>>,
+    /// The tasks that look after the API servers. They end with this value.
+    _tasks: JoinSet<()>,
 }
 
 /// Who answers requests.
@@ -118,8 +124,25 @@ impl Cluster {
     /// The same, but the API server is at this URL, whatever the kubeconfig says of it. Without a kubeconfig there are no
     /// credentials.
     pub async fn connect_at(kubeconfig: Option<&Path>, url: Option<&str>) -> Result<Cluster, OpenError> {
-        let connected = connect::connect(kubeconfig, url).await?;
+        let urls: Vec<String> = url.map(str::to_owned).into_iter().collect();
+        Ok(Cluster::opened(connect::connect(kubeconfig, &urls).await?, false))
+    }
+
+    /// Connects a component that goes on when an API server does not: with several URLs, and with
+    /// the servers that the Service `kubernetes` leads to, requests and watches go to another one.
+    /// Without URLs it begins at the one of the kubeconfig. To be called within a tokio runtime.
+    pub async fn connect_to_all(kubeconfig: Option<&Path>, urls: &[String]) -> Result<Cluster, OpenError> {
+        Ok(Cluster::opened(connect::connect(kubeconfig, urls).await?, true))
+    }
+
+    fn opened(connected: connect::Connected, all: bool) -> Cluster {
         let source = Arc::new(remote::Remote::new(connected.requests.clone()));
+        let mut tasks = JoinSet::new();
+        let servers = connected.servers;
+        if all {
+            tasks.spawn(servers.clone().monitor());
+            tasks.spawn(servers.clone().learn(source.clone()));
+        }
         let shared = Shared {
             requests: connected.requests,
             source,
@@ -127,8 +150,15 @@ impl Cluster {
             namespace: connected.namespace,
             url: Some(connected.url),
             authorities: connected.authorities,
+            urls: Some(servers.urls()),
+            _tasks: tasks,
         };
-        Ok(Cluster { shared: Arc::new(shared), manager: "fairlead".into() })
+        Cluster { shared: Arc::new(shared), manager: "fairlead".into() }
+    }
+
+    /// The URLs of the API servers, if they are elsewhere, as they become known.
+    pub fn server_urls(&self) -> Option<watch::Receiver<Vec<String>>> {
+        self.shared.urls.clone()
     }
 
     /// A cluster whose reads are requests too, as those of a real one are: lists in pages, and watches.
@@ -155,7 +185,7 @@ impl Cluster {
 
     fn with(requests: Requests, source: Arc<dyn Source>) -> Cluster {
         let (views, namespace) = (mirror::Views::default(), "default".to_owned());
-        let shared = Shared { requests, source, views, namespace, url: None, authorities: None };
+        let shared = Shared { requests, source, views, namespace, url: None, authorities: None, urls: None, _tasks: JoinSet::new() };
         Cluster { shared: Arc::new(shared), manager: "fairlead".into() }
     }
 

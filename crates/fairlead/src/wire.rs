@@ -136,6 +136,7 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
     });
     let repairs = tokio::spawn(service.clone().keep_repaired(INTERVAL));
     let expiry = tokio::spawn(service.clone().keep_expired(config.event_ttl));
+    let endpoints = tokio::spawn(service.clone().keep_endpoints());
     let connections = Connections::new(config.connections.of(Limits::of(account.machine())), &account);
 
     let pair = identity.renewal.pair(Timestamp::now())?;
@@ -174,7 +175,8 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
     tokio::join!(serve::serve(listener, tls.clone(), service.clone(), connections.clone(), stop.clone()), also);
     stop.cancel();
     history::end(keeper).await;
-    let (_, controllers, ..) = tokio::join!(renewal, controllers, proxy, balancer, machine, findings, repairs, expiry);
+    let (_, controllers, ..) =
+        tokio::join!(renewal, controllers, proxy, balancer, machine, findings, repairs, expiry, endpoints);
     Ok(controllers.context("running controllers")??)
 }
 

@@ -37,6 +37,7 @@ mod expiry;
 mod health;
 pub mod join;
 mod large_requests;
+mod live_servers;
 mod local;
 mod metrics;
 mod negotiate;

@@ -184,6 +184,10 @@ fn schema_of(key: &str) -> Option<(&'static Struct, &'static str, String)> {
     if rest.starts_with("ranges/") {
         return Some((&schema::core::RANGE_ALLOCATION, "RangeAllocation", "v1".to_owned()));
     }
+    // The leases of API servers have the form of Endpoints (pkg/controlplane/reconcilers/lease.go).
+    if rest.starts_with("masterleases/") {
+        return Some((fairlead_api::kinds::ENDPOINTS.schema, "Endpoints", "v1".to_owned()));
+    }
     let kinds = fairlead_api::kinds::KINDS.iter().filter(|k| k.conversion.is_none() && !k.store_prefix.is_empty());
     let mut of_key = kinds.filter(|k| rest.strip_prefix(k.store_prefix).is_some_and(|rest| rest.starts_with('/')));
     of_key.next().map(|kind| (kind.schema, kind.kind, kind.api_version()))

@@ -21,6 +21,9 @@ pub(crate) struct ControlFlags {
     /// The kubeconfig of the cluster [default: as kubectl finds it, then the account of the Pod we run in]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<Text>,
+    /// URLs of API servers, in place of the kubeconfig's; others are learned
+    #[arg(long, value_name = "URL,...")]
+    master: Option<Vec<Text>>,
     /// Controllers to run: names, * for all, -NAME for all but that one [default: *]
     #[arg(long, value_name = "NAME,...", allow_hyphen_values = true)]
     controllers: Option<Text>,
@@ -61,6 +64,8 @@ pub(crate) struct ControlFlags {
 #[derive(Debug, Clone)]
 pub(crate) struct Control {
     pub(crate) kubeconfig: Option<PathBuf>,
+    /// URLs of API servers; none: the kubeconfig's.
+    pub(crate) masters: Vec<String>,
     pub(crate) options: Options,
     /// Namespace and name of the Lease of whoever acts; `None`: act at once.
     pub(crate) lease: Option<(String, String)>,
@@ -95,6 +100,7 @@ impl Control {
         let root_ca = path(&flags.root_ca_file).map(|file| read_certificates(&file)).transpose()?;
         Ok(Control {
             kubeconfig: path(&flags.kubeconfig),
+            masters: value::list(&flags.master),
             options: Options { root_ca, ..options },
             lease: elect.then_some(lease),
             metrics: value::address("metrics-bind-address", &flags.metrics_bind_address, METRICS)?,

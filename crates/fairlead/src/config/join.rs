@@ -21,9 +21,9 @@ const PORT: u16 = 10250;
 /// The options of `fairlead join`.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct JoinFlags {
-    /// The server to join, as https://192.0.2.1:6443; afterwards it is remembered
-    #[arg(long, value_name = "URL")]
-    server: Option<Text>,
+    /// The server to join, as https://192.0.2.1:6443, or several; afterwards it is remembered
+    #[arg(long, value_name = "URL,...")]
+    server: Option<Vec<Text>>,
     /// What `fairlead token` prints there; afterwards it is not needed
     #[arg(long, value_name = "TOKEN")]
     token: Option<Text>,
@@ -78,8 +78,8 @@ pub(crate) struct JoinFlags {
 #[derive(Debug, Clone)]
 pub(crate) struct Join {
     pub(crate) data_dir: PathBuf,
-    /// `None`: the one this machine has joined.
-    pub(crate) server: Option<String>,
+    /// None: those of the cluster that this machine has joined.
+    pub(crate) servers: Vec<String>,
     /// `None`: this machine has joined.
     pub(crate) token: Option<Token>,
     pub(crate) name: String,
@@ -118,13 +118,14 @@ impl Join {
             .node_ip
             .as_ref()
             .map(|Text(text)| text.parse::<IpAddr>().map_err(|error| value::invalid("node-ip", text, error)));
-        let server = Some(text(&flags.server).trim_end_matches('/')).filter(|url| !url.is_empty());
-        if let Some(url) = server.filter(|url| !url.starts_with("https://")) {
+        let servers: Vec<String> =
+            value::list(&flags.server).iter().map(|url| url.trim_end_matches('/').to_owned()).collect();
+        if let Some(url) = servers.iter().find(|url| !url.starts_with("https://")) {
             return Err(value::invalid("server", url, "want a URL that begins with https://"));
         }
         Ok(Join {
             data_dir: path(&flags.data_dir).map_or_else(|| environment.data_dir(), Ok)?,
-            server: server.map(str::to_owned),
+            servers,
             token: flags.token.as_ref().map(|Text(text)| Token::parse(text)).transpose()?,
             name: proxy::node_name(text(&flags.hostname_override))?,
             node_ip: node_ip.transpose()?,

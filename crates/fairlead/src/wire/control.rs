@@ -20,8 +20,9 @@ pub(crate) async fn run(control: Control) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
     super::stop_on_signal(stop.clone())?;
     // The error tells its causes itself.
-    let cluster =
-        Cluster::connect(control.kubeconfig.as_deref()).await.map_err(|error| anyhow!("--kubeconfig: {error}"))?;
+    let cluster = Cluster::connect_to_all(control.kubeconfig.as_deref(), &control.masters)
+        .await
+        .map_err(|error| anyhow!("--kubeconfig, --master: {error}"))?;
     let mut options = control.options;
     if options.choice.has(Controller::RootCaPublisher) && options.root_ca.is_none() {
         let certificates = cluster.authorities().ok_or_else(|| {

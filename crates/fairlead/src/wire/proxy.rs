@@ -85,7 +85,9 @@ pub(super) async fn open(objects: &Objects) -> anyhow::Result<Cluster> {
     match objects {
         Objects::Cluster { kubeconfig, master } => {
             // The error tells its causes itself.
-            let cluster = Cluster::connect_at(kubeconfig.as_deref(), master.as_deref()).await;
+            let urls = master.as_deref().unwrap_or_default().split(',').map(str::trim).filter(|url| !url.is_empty());
+            let urls: Vec<String> = urls.map(str::to_owned).collect();
+            let cluster = Cluster::connect_to_all(kubeconfig.as_deref(), &urls).await;
             cluster.map_err(|error| anyhow!("--kubeconfig, --master: {error}"))
         }
         Objects::Manifests(path) => {
