@@ -13,8 +13,8 @@ use crate::latency;
 /// How much.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    /// Seconds a phase runs at most.
-    pub(crate) seconds: u64,
+    /// Maximum duration of a phase.
+    pub(crate) time: Duration,
     /// Services in the full store.
     pub(crate) services: usize,
     /// Nothing but creates, with so many clients.
@@ -105,7 +105,7 @@ impl Bench<'_> {
     }
 
     fn creates(&mut self, what: &str, prefix: &str, clients: usize, most: usize) -> anyhow::Result<()> {
-        let limit = Limit { time: Duration::from_secs(self.plan.seconds), count: most };
+        let limit = Limit { time: self.plan.time, count: most };
         let (done, cpu) = self.with_cpu(|bench| {
             load::run(bench.target(), clients, limit, |client, number| {
                 let body = service(&format!("{prefix}-{number}"));
@@ -150,7 +150,7 @@ impl Bench<'_> {
     }
 
     fn gets(&mut self, clients: usize) -> anyhow::Result<()> {
-        let limit = Limit { time: Duration::from_secs(self.plan.seconds), count: usize::MAX };
+        let limit = Limit { time: self.plan.time, count: usize::MAX };
         let services = self.plan.services;
         let (done, cpu) = self.with_cpu(|bench| {
             load::run(bench.target(), clients, limit, |client, _| {

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use fairlead_bench_kit::table::Figure;
+
 use crate::measure::Row;
 
 /// What the figures are, and of what.
@@ -35,6 +37,17 @@ pub(crate) fn render(title: &str, rows: &[Row]) -> String {
         text.push('\n');
     }
     text
+}
+
+/// The figures of one server, each with `title` in front.
+pub(crate) fn figures(title: &str, row: Option<&Row>) -> Vec<Figure> {
+    let values = row.map(|row| row.figures.as_slice()).unwrap_or_default();
+    let figure = |((what, unit), value): (&(&str, &'static str), &f64)| Figure {
+        what: format!("{title}: {what}"),
+        value: *value,
+        unit,
+    };
+    FIGURES.iter().zip(values).map(figure).collect()
 }
 
 /// How many times the first the last is, for each server.

@@ -58,12 +58,16 @@ fn known(socket: &UdpSocket, at: SocketAddr, service: usize) -> anyhow::Result<b
     Ok(message.id == id && message.answer.iter().any(|record| right(&record.rdata)))
 }
 
+impl Times {
+    /// The time in milliseconds within which a part of all names had their addresses.
+    pub(crate) fn at(&self, part: f64) -> f64 {
+        let last = self.0.len().saturating_sub(1) as f64;
+        self.0.get((last * part).round() as usize).map_or(0.0, |time| time.as_secs_f64() * 1e3)
+    }
+}
+
 impl fmt::Display for Times {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at = |part: f64| {
-            let last = self.0.len().saturating_sub(1) as f64;
-            self.0.get((last * part).round() as usize).map_or(0.0, |time| time.as_secs_f64() * 1e3)
-        };
-        write!(f, "p50 {:.2} ms, p99 {:.2} ms, longest {:.2} ms", at(0.5), at(0.99), at(1.0))
+        write!(f, "p50 {:.2} ms, p99 {:.2} ms, longest {:.2} ms", self.at(0.5), self.at(0.99), self.at(1.0))
     }
 }

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use clap::Parser;
+use fairlead_bench_kit::table::{self, Figure};
 use fairlead_bench_kit::{CLIENT_CORE, SERVER_CORE, process};
 use fairlead_kernel::netns::Namespace;
 
@@ -47,6 +48,12 @@ struct Options {
     /// How many Services are created to see when their names are there.
     #[arg(long, default_value_t = 500)]
     creates: usize,
+    /// Ours alone.
+    #[arg(long)]
+    alone: bool,
+    /// Writes the figures of ours to this file, for `bench/compare`.
+    #[arg(long)]
+    figures: Option<PathBuf>,
     /// Be the echo, at an address.
     #[arg(long, hide = true)]
     echo: Option<SocketAddr>,
@@ -62,7 +69,7 @@ fn main() -> anyhow::Result<()> {
     namespace.enter()?;
     ensure!(Command::new("ip").args(["link", "set", "lo", "up"]).status()?.success(), "ip link set lo up");
     process::pin_self(CLIENT_CORE)?;
-    let peers = subjects::peers();
+    let peers = if options.alone { Vec::new() } else { subjects::peers() };
     println!(
         "servers on core {SERVER_CORE}, questions from core {CLIENT_CORE}; {}/s where the rate is fixed",
         options.rate
@@ -71,11 +78,13 @@ fn main() -> anyhow::Result<()> {
     if peers.is_empty() {
         println!("peer absent");
     }
-    let plan =
-        Plan { rate: options.rate, time: Duration::from_secs_f64(options.seconds), rounds: options.rounds.max(1) };
+    let time = Duration::from_secs_f64(options.seconds);
+    let plan = Plan { rate: options.rate, time, rounds: options.rounds.max(1), alone: options.alone };
     let mut all = Vec::new();
+    let mut figures = Vec::new();
     for services in &options.services {
         let rows = measure::measure(&fairlead, &peers, *services, &plan)?;
+        figures.extend(columns::figures(&format!("{services} Services"), rows.first()));
         print!("{}", columns::render(&format!("{services} Services"), &rows));
         all.push((*services, rows));
     }
@@ -85,6 +94,13 @@ fn main() -> anyhow::Result<()> {
     if options.creates > 0 {
         let times = create::measure(&fairlead, options.services.first().copied().unwrap_or(0), options.creates)?;
         println!("from the API's 201 to the first right answer, of {}: {times}", options.creates);
+        for (what, part) in [("p50", 0.5), ("p99", 0.99)] {
+            let what = format!("201 to the first right answer, {what}");
+            figures.push(Figure { what, value: times.at(part), unit: "ms" });
+        }
+    }
+    if let Some(path) = options.figures {
+        table::write(&path, &figures)?;
     }
     println!("load of the machine after: {}", std::fs::read_to_string("/proc/loadavg")?.trim());
     Ok(())

@@ -16,6 +16,7 @@ pub(crate) struct Plan {
     pub(crate) rate: u64,
     pub(crate) time: Duration,
     pub(crate) rounds: usize,
+    pub(crate) alone: bool,
 }
 
 /// What a server came to.
@@ -37,7 +38,9 @@ pub(crate) fn measure(fairlead: &Path, peers: &[Peer], services: usize, plan: &P
     for peer in peers {
         subjects.push(peer.start(fairlead, services, folder.path())?);
     }
-    subjects.push(subjects::bare(folder.path())?);
+    if !plan.alone {
+        subjects.push(subjects::bare(folder.path())?);
+    }
     for subject in &mut subjects {
         wait(subject, &questions, services)?;
     }

@@ -1,6 +1,9 @@
 //! Figures as a table.
 
 use std::fmt::Write;
+use std::fs;
+use std::io;
+use std::path::Path;
 
 /// One number.
 #[derive(Debug, Clone)]
@@ -29,6 +32,13 @@ pub fn render(ours: &[Figure], peer: Option<&[Figure]>) -> String {
         let _ = writeln!(text, "  {}", figure.unit);
     }
     text
+}
+
+/// Writes figures to a file for `bench/compare`: a line for each, its fields (row, value, unit)
+/// separated by tabs.
+pub fn write(path: &Path, figures: &[Figure]) -> io::Result<()> {
+    let line = |figure: &Figure| format!("{}\t{}\t{}\n", figure.what, figure.value, figure.unit);
+    fs::write(path, figures.iter().map(line).collect::<String>())
 }
 
 /// Three digits that say something.

@@ -44,6 +44,12 @@ struct Options {
     /// Ours alone.
     #[arg(long)]
     alone: bool,
+    /// Another build of this benchmark that is the load balancer in place of this one.
+    #[arg(long)]
+    balancer: Option<PathBuf>,
+    /// Writes the figures of ours to this file, for `bench/compare`.
+    #[arg(long)]
+    figures: Option<PathBuf>,
     /// Be the load balancer, with the certificates in this directory: used by the benchmark itself.
     #[arg(long, hide = true)]
     balance: Option<PathBuf>,
@@ -68,9 +74,13 @@ fn main() -> anyhow::Result<()> {
     println!("load of the machine before: {}", std::fs::read_to_string("/proc/loadavg")?.trim());
     let time = Duration::from_secs_f64(options.seconds);
     let kinds = if options.kinds.is_empty() { Kind::all() } else { options.kinds };
-    let plan = Plan { time, rounds: options.rounds.max(1), kinds, alone: options.alone };
+    let balancer = options.balancer.map_or_else(std::env::current_exe, Ok)?;
+    let plan = Plan { time, rounds: options.rounds.max(1), kinds, alone: options.alone, balancer };
     let subjects = measure::measure(&plan)?;
     print!("{}", table::render(&subjects));
+    if let (Some(path), [ours, ..]) = (options.figures, subjects.as_slice()) {
+        fairlead_bench_kit::table::write(&path, &table::figures(ours))?;
+    }
     println!("load of the machine after: {}", std::fs::read_to_string("/proc/loadavg")?.trim());
     Ok(())
 }

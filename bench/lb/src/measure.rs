@@ -1,6 +1,6 @@
 //! Everybody has a turn with each kind of traffic, round by round, so that what else the machine does hits all alike.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,6 +19,8 @@ pub(crate) struct Plan {
     pub(crate) rounds: usize,
     pub(crate) kinds: Vec<Kind>,
     pub(crate) alone: bool,
+    /// The build of this benchmark that is the load balancer.
+    pub(crate) balancer: PathBuf,
 }
 
 /// What a load balancer came to.
@@ -74,7 +76,7 @@ pub(crate) fn measure(plan: &Plan) -> anyhow::Result<Vec<Column>> {
 }
 
 fn start(plan: &Plan, folder: &Path) -> anyhow::Result<Vec<Subject>> {
-    let mut subjects = vec![peers::ours(folder)?];
+    let mut subjects = vec![peers::ours(&plan.balancer, folder)?];
     if !plan.alone {
         subjects.extend(peers::haproxy(folder)?);
         subjects.extend(peers::nginx(folder)?);

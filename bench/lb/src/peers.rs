@@ -46,11 +46,10 @@ pub(crate) fn certificates(folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Starts ours.
-pub(crate) fn ours(folder: &Path) -> anyhow::Result<Subject> {
-    let program = env::current_exe().context("our own program")?;
+/// Starts ours: `program` is this benchmark, or another build of it.
+pub(crate) fn ours(program: &Path, folder: &Path) -> anyhow::Result<Subject> {
     let arguments = ["--balance".to_owned(), folder.display().to_string()];
-    let running = Running::start(&program, &arguments, SERVER_CORE, folder)?;
+    let running = Running::start(program, &arguments, SERVER_CORE, folder)?;
     Ok(Subject { name: "fairlead", ports: OURS, running, lacks: &[] })
 }
 

@@ -2,6 +2,9 @@
 
 use std::fmt::Write;
 
+use fairlead_bench_kit::table::Figure as Row;
+
+use crate::kinds::Kind;
 use crate::measure::{Column, Figures};
 
 /// Which of the figures.
@@ -16,21 +19,14 @@ pub(crate) fn render(columns: &[Column]) -> String {
     header(columns, &mut text);
     let kinds = columns.first().map(|column| column.figures.iter().map(|(kind, _)| *kind)).into_iter().flatten();
     for (at, kind) in kinds.enumerate() {
-        let (title, unit) = kind.title();
-        let _ = writeln!(text, "{title}");
-        let rows: [(String, Figure); 4] = [
-            (format!("  CPU a {unit}, us"), |figures| figures.cpu),
-            (format!("  {unit}s a second"), |figures| figures.rate),
-            ("  p50, us".to_owned(), |figures| figures.p50),
-            ("  p99, us".to_owned(), |figures| figures.p99),
-        ];
+        let _ = writeln!(text, "{}", kind.title().0);
         let of =
             |figure: Figure| columns.iter().map(|column| column.figures[at].1.as_ref().map(figure)).collect::<Vec<_>>();
-        for (what, figure) in rows {
+        for (what, unit, figure) in rows(kind) {
             let values = of(figure);
             // A stream has no answers to wait for.
             if values.iter().flatten().any(|value| *value > 0.0) {
-                row(&what, &values, &mut text);
+                row(&format!("  {what}, {unit}"), &values, &mut text);
             }
         }
         let failed = of(|figures| figures.failed);
@@ -41,6 +37,37 @@ pub(crate) fn render(columns: &[Column]) -> String {
     row("memory before, MiB", &columns.iter().map(|column| Some(column.memory.0)).collect::<Vec<_>>(), &mut text);
     row("memory after, MiB", &columns.iter().map(|column| Some(column.memory.1)).collect::<Vec<_>>(), &mut text);
     text
+}
+
+/// Name, unit and value of each row of a kind of traffic.
+fn rows(kind: Kind) -> [(String, &'static str, Figure); 4] {
+    let (_, unit) = kind.title();
+    [
+        (format!("CPU a {unit}"), "us", |figures| figures.cpu),
+        (format!("{unit}s"), "/s", |figures| figures.rate),
+        ("p50".to_owned(), "us", |figures| figures.p50),
+        ("p99".to_owned(), "us", |figures| figures.p99),
+    ]
+}
+
+/// All rows of one load balancer, each with the name of its kind of traffic in front.
+pub(crate) fn figures(column: &Column) -> Vec<Row> {
+    let mut all = Vec::new();
+    for (kind, figures) in &column.figures {
+        let Some(figures) = figures else { continue };
+        let title = kind.title().0;
+        for (what, unit, value) in rows(*kind) {
+            // A stream has no answers to wait for.
+            if value(figures) > 0.0 {
+                all.push(Row { what: format!("{title}: {what}"), value: value(figures), unit });
+            }
+        }
+        all.push(Row { what: format!("{title}: failed"), value: figures.failed, unit: "" });
+    }
+    for (what, value) in [("memory before", column.memory.0), ("memory after", column.memory.1)] {
+        all.push(Row { what: what.to_owned(), value, unit: "MiB" });
+    }
+    all
 }
 
 fn header(columns: &[Column], text: &mut String) {

@@ -232,15 +232,21 @@ impl Resource {
             Subresource::Status => ("status", of.kind, &["get", "patch", "update"]),
             Subresource::Finalize => ("finalize", of.kind, &["update"]),
             Subresource::Binding => ("binding", "Binding", &["create"]),
+            Subresource::Eviction => ("eviction", "Eviction", &["create"]),
             Subresource::Proxy => ("proxy", proxy_options(of), &["create", "delete", "get", "patch", "update"]),
             Subresource::Token => ("token", "TokenRequest", &["create"]),
             Subresource::Log => ("log", of.kind, &["get"]),
             Subresource::Exec => ("exec", "PodExecOptions", &["create", "get"]),
             Subresource::Attach => ("attach", "PodAttachOptions", &["create", "get"]),
             Subresource::PortForward => ("portforward", "PodPortForwardOptions", &["create", "get"]),
+            Subresource::Scale => ("scale", "Scale", &["get", "patch", "update"]),
         };
-        let (group, version) =
-            if subresource == Subresource::Token { ("authentication.k8s.io", "v1") } else { ("", "") };
+        let (group, version) = match subresource {
+            Subresource::Token => ("authentication.k8s.io", "v1"),
+            Subresource::Scale => ("autoscaling", "v1"),
+            Subresource::Eviction => ("policy", "v1"),
+            _ => ("", ""),
+        };
         Resource {
             subresource: Some(name),
             singular: String::new(),
@@ -310,7 +316,11 @@ impl Resource {
 
 /// The kind of the options of a request that is passed on.
 pub(crate) fn proxy_options(of: &Kind) -> &'static str {
-    if of.resource == "nodes" { "NodeProxyOptions" } else { "ServiceProxyOptions" }
+    match of.resource {
+        "nodes" => "NodeProxyOptions",
+        "pods" => "PodProxyOptions",
+        _ => "ServiceProxyOptions",
+    }
 }
 
 /// The verb's name in the API.

@@ -12,6 +12,9 @@ use crate::status::Failure;
 
 pub(crate) mod columns;
 pub mod config_map;
+pub mod controller_revision;
+pub mod daemon_set;
+pub mod deployment;
 pub mod endpoint_slice;
 pub mod endpoints;
 pub mod event;
@@ -20,11 +23,17 @@ pub mod lease;
 pub mod namespace;
 pub mod node;
 pub mod pod;
+pub mod pod_template;
+pub mod replica_set;
+pub mod replication_controller;
 pub mod role;
+pub mod scale;
 pub mod secret;
 pub mod service;
 pub mod service_account;
 pub mod service_cidr;
+pub mod stateful_set;
+mod workload;
 
 /// A kind of object.
 #[derive(Debug)]
@@ -123,9 +132,16 @@ pub static KINDS: &[&Kind] = &[
     &NAMESPACE,
     &NODE,
     &POD,
+    &POD_TEMPLATE,
+    &REPLICATION_CONTROLLER,
     &SECRET,
     &SERVICE_ACCOUNT,
     &SERVICE,
+    &CONTROLLER_REVISION,
+    &DAEMON_SET,
+    &DEPLOYMENT,
+    &REPLICA_SET,
+    &STATEFUL_SET,
     &TOKEN_REVIEW,
     &SELF_SUBJECT_REVIEW,
     &LOCAL_SUBJECT_ACCESS_REVIEW,
@@ -223,13 +239,32 @@ pub static POD: Kind = Kind {
     subresources: &[
         Subresource::Attach,
         Subresource::Binding,
+        Subresource::Eviction,
         Subresource::Exec,
         Subresource::Log,
         Subresource::PortForward,
+        Subresource::Proxy,
         Subresource::Status,
     ],
     traits: Traits { delete_returns_object: true, ..Traits::PLAIN },
     ..kind("Pod", "pods", &schema::pod::POD)
+};
+
+/// PodTemplate.
+pub static POD_TEMPLATE: Kind = Kind {
+    rules: &pod_template::RULES,
+    traits: Traits { delete_returns_object: true, ..Traits::PLAIN },
+    ..kind("PodTemplate", "podtemplates", &schema::pod::POD_TEMPLATE)
+};
+
+/// ReplicationController.
+pub static REPLICATION_CONTROLLER: Kind = Kind {
+    rules: &replication_controller::RULES,
+    short_names: &["rc"],
+    categories: &["all"],
+    subresources: &[Subresource::Scale, Subresource::Status],
+    store_prefix: "controllers",
+    ..kind("ReplicationController", "replicationcontrollers", &schema::core::REPLICATION_CONTROLLER)
 };
 
 /// Secret.
@@ -306,6 +341,62 @@ pub static SUBJECT_ACCESS_REVIEW: Kind = Kind {
     verbs: ASK,
     store_prefix: "",
     ..kind("SubjectAccessReview", "subjectaccessreviews", &schema::authorization::SUBJECT_ACCESS_REVIEW)
+};
+
+/// ControllerRevision.
+pub static CONTROLLER_REVISION: Kind = Kind {
+    rules: &controller_revision::RULES,
+    group: "apps",
+    ..kind("ControllerRevision", "controllerrevisions", &schema::apps::CONTROLLER_REVISION)
+};
+
+/// DaemonSet.
+pub static DAEMON_SET: Kind = Kind {
+    rules: &daemon_set::RULES,
+    group: "apps",
+    short_names: &["ds"],
+    categories: &["all"],
+    subresources: &[Subresource::Status],
+    ..kind("DaemonSet", "daemonsets", &schema::apps::DAEMON_SET)
+};
+
+/// Deployment.
+pub static DEPLOYMENT: Kind = Kind {
+    rules: &deployment::RULES,
+    group: "apps",
+    short_names: &["deploy"],
+    categories: &["all"],
+    subresources: &[Subresource::Scale, Subresource::Status],
+    ..kind("Deployment", "deployments", &schema::apps::DEPLOYMENT)
+};
+
+/// ReplicaSet.
+pub static REPLICA_SET: Kind = Kind {
+    rules: &replica_set::RULES,
+    group: "apps",
+    short_names: &["rs"],
+    categories: &["all"],
+    subresources: &[Subresource::Scale, Subresource::Status],
+    ..kind("ReplicaSet", "replicasets", &schema::apps::REPLICA_SET)
+};
+
+/// StatefulSet.
+pub static STATEFUL_SET: Kind = Kind {
+    rules: &stateful_set::RULES,
+    group: "apps",
+    short_names: &["sts"],
+    categories: &["all"],
+    subresources: &[Subresource::Scale, Subresource::Status],
+    ..kind("StatefulSet", "statefulsets", &schema::apps::STATEFUL_SET)
+};
+
+/// Scale, which is the subresource `scale` of other kinds and no resource of its own: it is not in [`KINDS`].
+pub static SCALE: Kind = Kind {
+    rules: &scale::RULES,
+    group: "autoscaling",
+    verbs: &[],
+    store_prefix: "",
+    ..kind("Scale", "scales", &schema::autoscaling::SCALE)
 };
 
 /// Lease.
@@ -429,7 +520,9 @@ pub enum Subresource {
     Finalize,
     /// `binding` of a Pod.
     Binding,
-    /// `proxy` of a Service or a Node.
+    /// `eviction` of a Pod.
+    Eviction,
+    /// `proxy` of a Service, a Pod or a Node.
     Proxy,
     /// `token` of a ServiceAccount.
     Token,
@@ -441,6 +534,8 @@ pub enum Subresource {
     Attach,
     /// `portforward` of a Pod: connections into it.
     PortForward,
+    /// `scale`: how many Pods are asked for.
+    Scale,
 }
 
 /// How a kind is stored and deleted.

@@ -91,6 +91,43 @@ pub fn validate_labels(labels: &Value, path: &Path) -> FieldErrors {
     errors
 }
 
+/// Mistakes in a `LabelSelector`. With `any_value` values need not be valid label values.
+pub fn validate_label_selector(selector: &Value, any_value: bool, path: &Path) -> FieldErrors {
+    let mut errors = validate_labels(selector.at("matchLabels"), &path.child("matchLabels"));
+    for (index, expression) in selector.list("matchExpressions").iter().enumerate() {
+        errors.extend(selector_requirement(expression, any_value, &path.child("matchExpressions").index(index)));
+    }
+    errors
+}
+
+fn selector_requirement(requirement: &Value, any_value: bool, path: &Path) -> FieldErrors {
+    let values = requirement.texts("values");
+    let values_path = path.child("values");
+    let operator = requirement.text("operator");
+    let mut errors = match operator {
+        "In" | "NotIn" if values.is_empty() => FieldErrors::from([FieldError::required(
+            &values_path,
+            "must be specified when `operator` is 'In' or 'NotIn'",
+        )]),
+        "Exists" | "DoesNotExist" if !values.is_empty() => {
+            let why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
+            FieldErrors::from([FieldError::forbidden(&values_path, why)])
+        }
+        "In" | "NotIn" | "Exists" | "DoesNotExist" => FieldErrors::new(),
+        other => {
+            FieldErrors::from([FieldError::invalid(&path.child("operator"), other, "not a valid selector operator")])
+        }
+    };
+    let key = requirement.text("key");
+    errors.extend(invalid(&path.child("key"), key, names::label_key(key)));
+    if !any_value {
+        for (index, value) in values.iter().enumerate() {
+            errors.extend(invalid(&values_path.index(index), value, names::label_value(value)));
+        }
+    }
+    errors
+}
+
 /// Reasons against a name that must be a subdomain, or against the beginning of one.
 pub fn subdomain_name(name: &str, prefix: bool) -> Reasons {
     names::subdomain(&if prefix { without_trailing_dash(name) } else { name.to_owned() })
@@ -162,7 +199,7 @@ fn namespace(meta: &Value, namespaced: bool) -> FieldErrors {
 /// What a user writes freely: labels, annotations, owners, finalizers, managedFields.
 fn free_fields(meta: &Value, finalizers_too: bool) -> FieldErrors {
     let mut errors = validate_labels(meta.at("labels"), &metadata("labels"));
-    errors.extend(annotations(meta.at("annotations")));
+    errors.extend(validate_annotations(meta.at("annotations"), &metadata("annotations")));
     errors.extend(validate_owners(meta.list("ownerReferences"), &metadata("ownerReferences")));
     if finalizers_too {
         errors.extend(finalizers(&meta.texts("finalizers"), meta.at("finalizers")));
@@ -171,8 +208,8 @@ fn free_fields(meta: &Value, finalizers_too: bool) -> FieldErrors {
     errors
 }
 
-fn annotations(annotations: &Value) -> FieldErrors {
-    let path = metadata("annotations");
+/// Mistakes in annotations, all told at the same path.
+pub fn validate_annotations(annotations: &Value, path: &Path) -> FieldErrors {
     let mut errors = FieldErrors::new();
     let mut size = 0;
     for (key, value) in annotations.as_object().into_iter().flatten() {
@@ -180,11 +217,11 @@ fn annotations(annotations: &Value) -> FieldErrors {
             break;
         }
         // Unlike that of a label, the prefix of an annotation's key may have capitals.
-        errors.extend(invalid(&path, key, names::label_key(&key.to_lowercase())));
+        errors.extend(invalid(path, key, names::label_key(&key.to_lowercase())));
         size += key.len() + value.as_str().unwrap_or_default().len();
     }
     if size > MAX_ANNOTATIONS {
-        errors.push(FieldError::too_long(&path, MAX_ANNOTATIONS));
+        errors.push(FieldError::too_long(path, MAX_ANNOTATIONS));
     }
     errors
 }

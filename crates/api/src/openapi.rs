@@ -114,9 +114,15 @@ fn schemas(dialect: Dialect, here: &[&'static Kind], all: &[&'static Kind], open
         for subresource in kind.subresources {
             match subresource {
                 Subresource::Binding => out.object(&schema::core::BINDING, &[gvk("", "v1", "Binding")]),
+                Subresource::Eviction => {
+                    out.object(&schema::policy::EVICTION, &[gvk("policy", "v1", "Eviction")]);
+                }
                 Subresource::Token => {
                     let request = gvk("authentication.k8s.io", "v1", "TokenRequest");
                     out.object(&schema::authentication::TOKEN_REQUEST, &[request]);
+                }
+                Subresource::Scale => {
+                    out.object(&schema::autoscaling::SCALE, &[gvk("autoscaling", "v1", "Scale")]);
                 }
                 Subresource::Status
                 | Subresource::Finalize

@@ -3,8 +3,10 @@
 
 use crate::value::{Map, Value};
 
+pub mod apps;
 pub mod authentication;
 pub mod authorization;
+pub mod autoscaling;
 pub mod coordination;
 pub mod core;
 pub mod discovery;
@@ -13,6 +15,7 @@ pub mod meta;
 pub mod networking;
 pub mod node;
 pub mod pod;
+pub mod policy;
 pub mod rbac;
 pub mod volume;
 

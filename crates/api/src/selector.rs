@@ -4,4 +4,4 @@ mod fields;
 mod labels;
 
 pub use fields::FieldSelector;
-pub use labels::LabelSelector;
+pub use labels::{Expression, LabelSelector};

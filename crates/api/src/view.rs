@@ -16,16 +16,22 @@ mod namespace;
 mod node;
 mod pod;
 mod service;
+mod workload;
 
 pub use address::{Family, ObjectReference, Protocol};
 pub use endpoint_slice::{AddressType, Endpoint, EndpointConditions, EndpointHints, EndpointPort, EndpointSlice, Hint};
 pub use endpoints::{EndpointAddress, EndpointSubset, Endpoints, SubsetPort};
 pub use namespace::{Namespace, NamespaceSpec, NamespaceStatus};
 pub use node::{Node, NodeAddress, NodeSpec, NodeStatus, Taint};
-pub use pod::{Condition, Container, ContainerPort, Pod, PodIp, PodSpec, PodStatus};
+pub use pod::{Condition, Container, ContainerPort, ContainerStatus, Pod, PodIp, PodSpec, PodStatus};
 pub use service::{
     ClientIpConfig, Ingress, IngressPort, LoadBalancerStatus, Service, ServicePort, ServiceSpec, ServiceStatus,
     ServiceType, SessionAffinity, SessionAffinityConfig, TargetPort, TrafficPolicy,
+};
+pub use workload::{
+    Deployment, DeploymentCondition, DeploymentSpec, DeploymentStatus, DeploymentStrategy, LabelExpression,
+    ObjectSelector, ReplicaSet, ReplicaSetSpec, ReplicaSetStatus, ReplicationController, ReplicationControllerSpec,
+    RollingUpdate, SelectorFields,
 };
 
 /// A view of a kind.
@@ -103,6 +109,13 @@ pub struct Meta {
     /// Whose object it is.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
     pub owner_references: Vec<Owner>,
+}
+
+impl Meta {
+    /// The owner that manages the object, if there is one.
+    pub fn controller(&self) -> Option<&Owner> {
+        self.owner_references.iter().find(|owner| owner.controller)
+    }
 }
 
 /// Whose object an object is.

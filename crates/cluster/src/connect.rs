@@ -4,14 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::Request;
-use http_body_util::{BodyExt, Full};
-use kube::client::Body;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use tower::BoxError;
 
-use crate::request::whole;
+use crate::servers::Servers;
 use crate::{OpenError, Requests, boxed};
 
 /// How long a connection may take to come about.
@@ -20,20 +17,51 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The way to an API server.
 pub(crate) struct Connected {
     pub(crate) requests: Requests,
+    pub(crate) servers: Arc<Servers>,
     /// Where it is.
     pub(crate) url: String,
     /// The namespace that is meant where none is said.
     pub(crate) namespace: String,
+    /// Certificates by which the API server is known, in PEM, if the kubeconfig names any.
+    pub(crate) authorities: Option<String>,
 }
 
-/// The way to the API server that a kubeconfig names, or, with its credentials, to the one at another URL.
-pub(crate) async fn connect(kubeconfig: Option<&Path>, url: Option<&str>) -> Result<Connected, OpenError> {
-    let config = config(kubeconfig, url).await?;
+/// The way to the API server that a kubeconfig names, or, with its credentials, to those at other
+/// URLs.
+pub(crate) async fn connect(kubeconfig: Option<&Path>, urls: &[String]) -> Result<Connected, OpenError> {
+    for url in urls {
+        parse(url)?;
+    }
+    let config = config(kubeconfig, urls.first().map(String::as_str)).await?;
     let (url, namespace) = (config.cluster_url.to_string(), config.default_namespace.clone());
-    let client = made(config)?;
-    let told: Arc<str> = url.trim_end_matches('/').into();
-    let requests = boxed(tower::service_fn(move |request| send(client.clone(), told.clone(), request)));
-    Ok(Connected { requests, url, namespace })
+    let authorities = config.root_cert.as_ref().filter(|all| !all.is_empty()).map(|all| pem(all));
+    // The first one tells what is wrong with certificates and credentials.
+    made(config.clone())?;
+    let dial = move |url: &str| {
+        let mut config = config.clone();
+        config.cluster_url = url.parse().ok()?;
+        made(config).map_err(|error| tracing::warn!("{url} cannot be used: {error}")).ok()
+    };
+    let urls = if urls.is_empty() { vec![url.clone()] } else { urls.to_vec() };
+    let servers = Servers::new(&urls, Box::new(dial)).ok_or_else(|| OpenError::Url(url.clone()))?;
+    let sending = servers.clone();
+    let requests = boxed(tower::service_fn(move |request| sending.clone().send(request)));
+    Ok(Connected { requests, servers, url, namespace, authorities })
+}
+
+/// Returns certificates as PEM (RFC 7468: lines of 64 characters).
+fn pem(certificates: &[Vec<u8>]) -> String {
+    let mut text = String::new();
+    for der in certificates {
+        text.push_str("-----BEGIN CERTIFICATE-----\n");
+        let base64 = STANDARD.encode(der);
+        for line in base64.as_bytes().chunks(64) {
+            text.push_str(&String::from_utf8_lossy(line));
+            text.push('\n');
+        }
+        text.push_str("-----END CERTIFICATE-----\n");
+    }
+    text
 }
 
 /// The same, as kube has it.
@@ -74,16 +102,4 @@ fn parse(url: &str) -> Result<http::Uri, OpenError> {
     let uri: Result<http::Uri, _> = url.parse();
     let whole = |uri: &http::Uri| uri.host().is_some() && matches!(uri.scheme_str(), Some("http" | "https"));
     uri.ok().filter(whole).ok_or_else(|| OpenError::Url(url.to_owned()))
-}
-
-async fn send(
-    client: kube::Client,
-    url: Arc<str>,
-    request: Request<Full<Bytes>>,
-) -> Result<http::Response<Body>, BoxError> {
-    let (parts, body) = request.into_parts();
-    let body = body.collect().await?.to_bytes();
-    let answer = client.send(Request::from_parts(parts, Body::from(body))).await;
-    // Whoever reads it has to know where to look.
-    answer.map_err(|error| format!("{url} does not answer: {}", whole(&error).replacen("ServiceError: ", "", 1)).into())
 }

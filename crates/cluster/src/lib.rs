@@ -7,6 +7,7 @@
 mod backoff;
 pub mod browse;
 mod connect;
+pub mod controller;
 mod discovery;
 mod error;
 mod follow;
@@ -17,6 +18,7 @@ pub mod programmed;
 mod recorder;
 mod remote;
 mod request;
+mod servers;
 pub mod streams;
 mod watched;
 
@@ -28,6 +30,8 @@ use futures_util::stream::BoxStream;
 use http::{Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, Service, ServiceExt};
 
@@ -86,6 +90,11 @@ struct Shared {
     namespace: String,
     /// Where the API server is, if it is elsewhere.
     url: Option<String>,
+    /// Certificates by which the kubeconfig knows the API server, in PEM.
+    authorities: Option<String>,
+    urls: Option<watch::Receiver<Vec<String>>>,
+    /// The tasks that look after the API servers. They end with this value.
+    _tasks: JoinSet<()>,
 }
 
 /// Who answers requests.
@@ -115,16 +124,41 @@ impl Cluster {
     /// The same, but the API server is at this URL, whatever the kubeconfig says of it. Without a kubeconfig there are no
     /// credentials.
     pub async fn connect_at(kubeconfig: Option<&Path>, url: Option<&str>) -> Result<Cluster, OpenError> {
-        let connected = connect::connect(kubeconfig, url).await?;
+        let urls: Vec<String> = url.map(str::to_owned).into_iter().collect();
+        Ok(Cluster::opened(connect::connect(kubeconfig, &urls).await?, false))
+    }
+
+    /// Connects a component that goes on when an API server does not: with several URLs, and with
+    /// the servers that the Service `kubernetes` leads to, requests and watches go to another one.
+    /// Without URLs it begins at the one of the kubeconfig. To be called within a tokio runtime.
+    pub async fn connect_to_all(kubeconfig: Option<&Path>, urls: &[String]) -> Result<Cluster, OpenError> {
+        Ok(Cluster::opened(connect::connect(kubeconfig, urls).await?, true))
+    }
+
+    fn opened(connected: connect::Connected, all: bool) -> Cluster {
         let source = Arc::new(remote::Remote::new(connected.requests.clone()));
+        let mut tasks = JoinSet::new();
+        let servers = connected.servers;
+        if all {
+            tasks.spawn(servers.clone().monitor());
+            tasks.spawn(servers.clone().learn(source.clone()));
+        }
         let shared = Shared {
             requests: connected.requests,
             source,
             views: mirror::Views::default(),
             namespace: connected.namespace,
             url: Some(connected.url),
+            authorities: connected.authorities,
+            urls: Some(servers.urls()),
+            _tasks: tasks,
         };
-        Ok(Cluster { shared: Arc::new(shared), manager: "fairlead".into() })
+        Cluster { shared: Arc::new(shared), manager: "fairlead".into() }
+    }
+
+    /// The URLs of the API servers, if they are elsewhere, as they become known.
+    pub fn server_urls(&self) -> Option<watch::Receiver<Vec<String>>> {
+        self.shared.urls.clone()
     }
 
     /// A cluster whose reads are requests too, as those of a real one are: lists in pages, and watches.
@@ -151,7 +185,16 @@ impl Cluster {
 
     fn with(requests: Requests, source: Arc<dyn Source>) -> Cluster {
         let (views, namespace) = (mirror::Views::default(), "default".to_owned());
-        let shared = Shared { requests, source, views, namespace, url: None };
+        let shared = Shared {
+            requests,
+            source,
+            views,
+            namespace,
+            url: None,
+            authorities: None,
+            urls: None,
+            _tasks: JoinSet::new(),
+        };
         Cluster { shared: Arc::new(shared), manager: "fairlead".into() }
     }
 
@@ -163,6 +206,12 @@ impl Cluster {
     /// Where its API server is; `None`: in this process, or nowhere.
     pub fn url(&self) -> Option<&str> {
         self.shared.url.as_deref()
+    }
+
+    /// Returns the certificates by which the kubeconfig, or the account of the Pod we run in, knows
+    /// the API server, in PEM. `None`: it names none, or the API server is in this process.
+    pub fn authorities(&self) -> Option<&str> {
+        self.shared.authorities.as_deref()
     }
 
     /// The same cluster, written to under another name: the field manager and user agent of requests.

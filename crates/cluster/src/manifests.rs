@@ -34,7 +34,7 @@ const DEFAULT_NAMESPACE: &str = "default";
 pub struct Skipped {
     /// The file, and which document in it.
     pub file: String,
-    /// `apps/v1 Deployment`
+    /// `batch/v1 Job`
     pub kind: String,
     /// Its name.
     pub name: String,

@@ -15,6 +15,7 @@ use futures_util::{FutureExt, stream::Stream};
 use tokio::time::Instant;
 
 use crate::Cluster;
+use crate::controller::ObjectVersion;
 use crate::follow::{Step, follow};
 pub use changes::{Change, Changes, Problem};
 use table::{AnyTable, Table};
@@ -177,6 +178,15 @@ impl Mirror {
     /// All objects of a view in a namespace, by name.
     pub fn in_namespace<T: View>(&self, namespace: &str) -> impl Iterator<Item = &Arc<T>> {
         self.table::<T>().in_namespace(namespace)
+    }
+
+    /// True if the mirror shows this version of an object or a later one, or does not follow its kind. An object that a
+    /// finalizer holds counts as deleted.
+    pub fn shows(&self, version: &ObjectVersion) -> bool {
+        self.kinds.iter().filter(|followed| followed.kind == version.kind).all(|followed| match version.revision {
+            Some(revision) => followed.state.shown.revision >= revision,
+            None => followed.table.is_deleted(&version.key),
+        })
     }
 
     fn table<T: View>(&self) -> &Table<T> {

@@ -8,6 +8,10 @@ use thiserror::Error;
 /// One controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Controller {
+    /// Keeps a Pod of each DaemonSet on every Node.
+    DaemonSet,
+    /// Rolls out Deployments.
+    Deployment,
     /// From Pods to Endpoints.
     Endpoints,
     /// From Pods to EndpointSlices.
@@ -26,17 +30,27 @@ pub enum Controller {
     NodeLifecycle,
     /// Deletes Pods whose Node is gone.
     PodGarbageCollector,
+    /// Keeps the Pods of ReplicaSets.
+    ReplicaSet,
+    /// Keeps the Pods of ReplicationControllers.
+    ReplicationController,
+    /// Publishes the certificate authority of the API in every namespace.
+    RootCaPublisher,
     /// Puts Pods on Nodes.
     Scheduler,
     /// Gives every namespace an account for its Pods.
     ServiceAccount,
     /// Keeps ServiceCIDRs while addresses of theirs are in use.
     ServiceCidr,
+    /// Keeps the Pods of StatefulSets.
+    StatefulSet,
 }
 
 impl Controller {
     /// All there are.
-    pub const ALL: [Controller; 12] = [
+    pub const ALL: [Controller; 18] = [
+        Controller::DaemonSet,
+        Controller::Deployment,
         Controller::Endpoints,
         Controller::EndpointSlice,
         Controller::EndpointSliceHealth,
@@ -46,14 +60,20 @@ impl Controller {
         Controller::NodeIpam,
         Controller::NodeLifecycle,
         Controller::PodGarbageCollector,
+        Controller::ReplicaSet,
+        Controller::ReplicationController,
+        Controller::RootCaPublisher,
         Controller::Scheduler,
         Controller::ServiceAccount,
         Controller::ServiceCidr,
+        Controller::StatefulSet,
     ];
 
     /// Its name, and a shorter one from former times.
     fn names(self) -> [&'static str; 2] {
         match self {
+            Controller::DaemonSet => ["daemonset-controller", "daemonset"],
+            Controller::Deployment => ["deployment-controller", "deployment"],
             Controller::Endpoints => ["endpoints-controller", "endpoint"],
             Controller::EndpointSlice => ["endpointslice-controller", "endpointslice"],
             Controller::EndpointSliceHealth => ["endpointslice-health-controller", "endpointslicehealth"],
@@ -63,9 +83,13 @@ impl Controller {
             Controller::NodeIpam => ["node-ipam-controller", "nodeipam"],
             Controller::NodeLifecycle => ["node-lifecycle-controller", "nodelifecycle"],
             Controller::PodGarbageCollector => ["pod-garbage-collector-controller", "podgc"],
+            Controller::ReplicaSet => ["replicaset-controller", "replicaset"],
+            Controller::ReplicationController => ["replicationcontroller-controller", "replicationcontroller"],
+            Controller::RootCaPublisher => ["root-ca-certificate-publisher-controller", "root-ca-cert-publisher"],
             Controller::Scheduler => ["scheduler", "default-scheduler"],
             Controller::ServiceAccount => ["serviceaccount-controller", "serviceaccount"],
             Controller::ServiceCidr => ["service-cidr-controller", "servicecidr"],
+            Controller::StatefulSet => ["statefulset-controller", "statefulset"],
         }
     }
 
@@ -76,7 +100,18 @@ impl Controller {
 
     /// Whether `*` means it too. A cluster whose Pods others run has these from elsewhere, and does not want ours beside them.
     pub fn is_usual(self) -> bool {
-        !matches!(self, Controller::NodeIpam | Controller::Scheduler | Controller::ServiceAccount)
+        !matches!(
+            self,
+            Controller::DaemonSet
+                | Controller::Deployment
+                | Controller::NodeIpam
+                | Controller::ReplicaSet
+                | Controller::ReplicationController
+                | Controller::RootCaPublisher
+                | Controller::Scheduler
+                | Controller::ServiceAccount
+                | Controller::StatefulSet
+        )
     }
 
     fn find(name: &str) -> Option<Controller> {
@@ -90,7 +125,7 @@ pub struct Choice(BTreeSet<Controller>);
 
 /// There is no such controller.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("there is no controller {name:?}; there are {}, and * for all but node-ipam-controller, scheduler and serviceaccount-controller", Controller::ALL.map(Controller::name).join(", "))]
+#[error("there is no controller {name:?}; there are {}, and * for all but daemonset-controller, deployment-controller, node-ipam-controller, replicaset-controller, replicationcontroller-controller, root-ca-certificate-publisher-controller, scheduler, serviceaccount-controller and statefulset-controller", Controller::ALL.map(Controller::name).join(", "))]
 pub struct Unknown {
     /// What was asked for.
     pub name: String,

@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use fairlead_api::{Kind, kinds, kinds::Verb};
+use fairlead_cluster::controller::QueueMeter;
 use fairlead_cluster::{Cluster, Error, Event, Object, Recorder, Selection, Step};
 use futures_util::FutureExt;
 use futures_util::stream::{BoxStream, SelectAll, StreamExt};
@@ -14,7 +15,6 @@ use tokio::task::{JoinSet, coop};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::metrics::QueueMeter;
 use crate::queue::Queue;
 use collect::Collect;
 use graph::{Graph, Id};

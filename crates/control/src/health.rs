@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 use fairlead_api::kinds;
 use fairlead_api::view::EndpointSlice;
+use fairlead_cluster::controller::QueueMeter;
 use fairlead_cluster::{Change, Cluster, Error, Key, Mirror, Recorder, Reference, Selection, Severity};
 use fairlead_probe::{Check, Outcome, State, Tally};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::metrics::QueueMeter;
 use crate::queue::Queue;
 use plan::Plan;
 

@@ -3,26 +3,40 @@
 //! They see the cluster through [`fairlead_cluster`] alone, so the same code runs beside the API server in one process and
 //! against any Kubernetes. Nothing is remembered that cannot be read again: a controller that is killed goes on where it was.
 
+mod availability;
 mod choice;
+mod daemon_set;
+mod deployment;
 mod garbage;
 mod health;
 mod metrics;
 mod namespace;
 mod node_ipam;
 mod nodes;
+mod ownership;
 mod pod_garbage;
 mod queue;
 mod registrations;
+mod replica_set;
+mod revisions;
+mod root_ca;
 mod scheduler;
 mod service_account;
 mod service_cidr;
 mod services;
+mod stateful_set;
 
 use std::time::Duration;
 
+use fairlead_api::view::{ReplicaSet, ReplicationController};
 use fairlead_cluster::Cluster;
+use fairlead_cluster::controller::{self, QueueMetrics};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+
+use daemon_set::DaemonSetController;
+use replica_set::ReplicaSetController;
+use stateful_set::StatefulSetController;
 
 pub use choice::{Choice, Controller, Unknown};
 pub use metrics::{Leading, Metrics};
@@ -45,6 +59,9 @@ pub struct Options {
     pub pod_quarantine: Duration,
     /// Where the ranges of Nodes for their Pods come from.
     pub node_ranges: NodeRanges,
+    /// Certificates by which Pods know the API server, in PEM; the publisher of the certificate
+    /// authority does nothing without.
+    pub root_ca: Option<String>,
     /// Where we run, for Events.
     pub host: String,
 }
@@ -59,6 +76,7 @@ impl Default for Options {
             service_cidr_grace_period: Duration::from_secs(10),
             pod_quarantine: Duration::from_secs(40),
             node_ranges: NodeRanges::default(),
+            root_ca: None,
             host: String::new(),
         }
     }
@@ -98,6 +116,35 @@ fn start(cluster: &Cluster, options: &Options, metrics: &Metrics, stop: &Cancell
     let mut tasks = JoinSet::new();
     let (cluster, stop, host) = (|| cluster.clone(), || stop.clone(), || options.host.clone());
     let queue = |name| metrics.queue(name);
+    if options.choice.has(Controller::DaemonSet) {
+        let sets = DaemonSetController::new(cluster(), &host());
+        let (cache, settings) = (daemon_set::cache(&cluster()), daemon_set::SETTINGS);
+        tasks.spawn(controller::run(sets, cache, settings, QueueMetrics::new(queue("daemonset")), stop()));
+    }
+    if options.choice.has(Controller::Deployment) {
+        let deployments = deployment::DeploymentController::new(cluster(), &host());
+        let cache = deployment::cache(&cluster());
+        let metrics = QueueMetrics::new(queue("deployment"));
+        tasks.spawn(controller::run(deployments, cache, deployment::SETTINGS, metrics, stop()));
+    }
+    if options.choice.has(Controller::ReplicaSet) {
+        let sets = ReplicaSetController::<ReplicaSet>::new(cluster(), &host());
+        let cache = replica_set::cache::<ReplicaSet>(&cluster());
+        let metrics = QueueMetrics::new(queue("replicaset"));
+        tasks.spawn(controller::run(sets, cache, replica_set::SETTINGS, metrics, stop()));
+    }
+    if options.choice.has(Controller::ReplicationController) {
+        let controllers = ReplicaSetController::<ReplicationController>::new(cluster(), &host());
+        let cache = replica_set::cache::<ReplicationController>(&cluster());
+        let settings = replica_set::REPLICATION_CONTROLLER_SETTINGS;
+        let metrics = QueueMetrics::new(queue("replicationmanager"));
+        tasks.spawn(controller::run(controllers, cache, settings, metrics, stop()));
+    }
+    if options.choice.has(Controller::StatefulSet) {
+        let sets = StatefulSetController::new(cluster(), &host());
+        let (cache, settings) = (stateful_set::cache(&cluster()), stateful_set::SETTINGS);
+        tasks.spawn(controller::run(sets, cache, settings, QueueMetrics::new(queue("statefulset")), stop()));
+    }
     if services::wanted(&options.choice) {
         tasks.spawn(services::run(cluster(), options.clone(), metrics.clone(), stop()));
     }
@@ -122,11 +169,17 @@ fn start(cluster: &Cluster, options: &Options, metrics: &Metrics, stop: &Cancell
     if options.choice.has(Controller::PodGarbageCollector) {
         tasks.spawn(pod_garbage::run(cluster(), options.pod_quarantine, queue("orphaned_pods_nodes"), stop()));
     }
+    if let (true, Some(certificates)) = (options.choice.has(Controller::RootCaPublisher), &options.root_ca) {
+        tasks.spawn(root_ca::run(cluster(), certificates.clone(), queue("root_ca_cert_publisher"), stop()));
+    }
     if options.choice.has(Controller::Scheduler) {
         tasks.spawn(scheduler::run(cluster(), host(), queue("scheduler"), stop()));
     }
     if options.choice.has(Controller::ServiceAccount) {
-        tasks.spawn(service_account::run(cluster(), queue("serviceaccount"), stop()));
+        let accounts = service_account::ServiceAccountController { cluster: cluster() };
+        let cache = service_account::cache(&cluster());
+        let metrics = QueueMetrics::new(queue("serviceaccount"));
+        tasks.spawn(controller::run(accounts, cache, service_account::SETTINGS, metrics, stop()));
     }
     if options.choice.has(Controller::ServiceCidr) {
         tasks.spawn(service_cidr::run(cluster(), options.service_cidr_grace_period, queue("service_cidr"), stop()));

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use fairlead_api::view::Namespace;
 use fairlead_api::{Look, kinds};
+use fairlead_cluster::controller::QueueMeter;
 use fairlead_cluster::{Backoff, Cluster, Error, Event, Mirror, Selection};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -15,7 +16,6 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use crate::metrics::QueueMeter;
 use crate::queue::Queue;
 use content::{Findings, Waiting};
 

@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use fairlead_api::kinds;
 use fairlead_api::view::{Meta, Node};
+use fairlead_cluster::controller::QueueMeter;
 use fairlead_cluster::{Cluster, Error, Mirror, Patch, Recorder, Reference, Severity};
 use ipnet::IpNet;
 use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::metrics::QueueMeter;
 use crate::queue::Queue;
 use pool::Pool;
 

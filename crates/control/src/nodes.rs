@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use fairlead_api::kinds;
 use fairlead_api::view::View;
+use fairlead_cluster::controller::QueueMeter;
 use fairlead_cluster::{Change, Cluster, Error, Mirror, Recorder, Selection};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::metrics::QueueMeter;
 use crate::queue::Queue;
 use view::{Agent, Reported};
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use fairlead_api::view::Pod;
 use fairlead_api::{Look, kinds};
+use fairlead_cluster::controller::QueueMeter;
 use fairlead_cluster::{Cluster, Delete, Error, Event, Key, Object, Patch, Selection, Step};
 use futures_util::stream::{self, StreamExt};
 use jiff::Timestamp;
@@ -17,7 +18,6 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::metrics::QueueMeter;
 use crate::queue::Queue;
 
 /// So much is done at a time.

@@ -6,9 +6,8 @@ use std::hash::Hash;
 use std::time::Duration;
 
 use fairlead_cluster::Backoff;
+use fairlead_cluster::controller::QueueMeter;
 use tokio::time::Instant;
-
-use crate::metrics::QueueMeter;
 
 /// A failure is often a race that is over in a moment; one that lasts is tried once a minute.
 const BACKOFF: Backoff = Backoff { first: Duration::from_millis(10), most: Duration::from_secs(60), tries: u32::MAX };
@@ -91,7 +90,7 @@ impl<K: Clone + Eq + Hash + Ord> Queue<K> {
         let key = self.ready.pop_front()?;
         let before = self.set(&key, State::Working { since: now, again: None });
         if let (Some(State::Ready { since }), Some(meter)) = (before, self.meter(&key)) {
-            meter.taken(now - since);
+            meter.started(now - since);
         }
         Some(key)
     }

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use fairlead_api::view::{EndpointSlice, Meta, View};
 use fairlead_api::{Kind, kinds};
+use fairlead_cluster::controller::QueueMeter;
 use fairlead_cluster::{Cluster, Delete, Error, Key, Mirror, Recorder, Reference, Selection, Severity};
 use serde::Deserialize;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::metrics::QueueMeter;
 use crate::queue::Queue;
 
 /// The slices and Leases of registrations.

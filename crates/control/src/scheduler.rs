@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use fairlead_api::kinds;
 use fairlead_api::view::Meta;
+use fairlead_cluster::controller::QueueMeter;
 use fairlead_cluster::{Change, Cluster, Error, Key, Method, Mirror, Patch, Recorder, Reference, Severity};
 use jiff::Timestamp;
 use serde_json::json;
@@ -16,12 +17,11 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::metrics::QueueMeter;
 use crate::queue::Queue;
 use view::{Node, Pod};
 
-mod fit;
-mod view;
+pub(crate) mod fit;
+pub(crate) mod view;
 
 /// The schedulers a Pod may name and mean us.
 const NAMES: [&str; 3] = ["", "default-scheduler", "fairlead"];

@@ -1,92 +1,70 @@
-//! The service account controller: every namespace has an account `default`, which Pods have that name none.
+//! Creates the ServiceAccount `default` in every namespace. Pods that name no account use it
+//! (kubernetes.io/docs/concepts/security/service-accounts).
 
-use std::time::Duration;
+use fairlead_api::view::{Meta, Namespace, View};
+use fairlead_api::{Kind, kinds};
+use fairlead_cluster::controller::{Action, Controller, Outcome, Settings, WorkQueue};
+use fairlead_cluster::{Changes, Cluster, Error, Mirror, Selection};
+use serde_json::json;
 
-use fairlead_api::{Look, kinds};
-use fairlead_cluster::{Cluster, Error, Event, Selection, Step};
-use futures_util::stream::{self, StreamExt};
-use serde_json::{Value, json};
-use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until};
-use tokio_util::sync::CancellationToken;
-
-use crate::metrics::QueueMeter;
-use crate::queue::Queue;
-
-/// The account.
+/// Name of the account.
 const DEFAULT: &str = "default";
-/// So much is done at a time.
-const AT_ONCE: usize = 8;
 
-/// Runs until told to stop.
-pub(crate) async fn run(cluster: Cluster, meter: QueueMeter, stop: CancellationToken) {
-    let namespaces = cluster.follow(Selection::all(&kinds::NAMESPACE)).map(of_namespaces);
+pub(crate) const SETTINGS: Settings = Settings { concurrency: 8, ..Settings::new("serviceaccount") };
+
+/// The metadata of a ServiceAccount. No other field is read.
+#[derive(serde::Deserialize)]
+struct ServiceAccount {
+    metadata: Meta,
+}
+
+impl View for ServiceAccount {
+    const KIND: &'static Kind = &kinds::SERVICE_ACCOUNT;
+
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+}
+
+/// Caches all namespaces and the accounts called `default`.
+pub(crate) fn cache(cluster: &Cluster) -> Mirror {
     let accounts = Selection::all(&kinds::SERVICE_ACCOUNT).with_fields(format!("metadata.name={DEFAULT}"));
-    let accounts = cluster.follow(accounts).map(of_accounts);
-    let mut steps = stream::select(namespaces, accounts);
-    let mut queue: Queue<Box<str>> = Queue::new(meter);
-    let mut tasks = JoinSet::new();
-    loop {
-        while tasks.len() < AT_ONCE
-            && let Some(namespace) = queue.take()
-        {
-            let cluster = cluster.clone();
-            tasks.spawn(async move { (ensure(&cluster, &namespace).await, namespace) });
+    Mirror::builder(cluster).with::<Namespace>().with_only::<ServiceAccount>(accounts).build()
+}
+
+pub(crate) struct ServiceAccountController {
+    pub(crate) cluster: Cluster,
+}
+
+impl Controller for ServiceAccountController {
+    /// Name of a namespace.
+    type Key = Box<str>;
+
+    fn enqueue(&mut self, _cache: &Mirror, changes: &Changes, queue: &mut WorkQueue<Box<str>>) {
+        for change in changes.of::<Namespace>() {
+            queue.add(change.key.name.clone());
         }
-        let due = queue.due().unwrap_or_else(|| Instant::now() + Duration::from_secs(3600));
-        tokio::select! {
-            () = stop.cancelled() => return,
-            Some(wanting) = steps.next() => wanting.into_iter().for_each(|namespace| queue.add(namespace)),
-            Some(ended) = tasks.join_next() => match ended {
-                Ok((Ok(()), namespace)) => queue.done(namespace),
-                Ok((Err(error), namespace)) => {
-                    tracing::warn!(%namespace, %error, "cannot make the account of a namespace");
-                    queue.failed(namespace);
-                }
-                Err(error) => std::panic::resume_unwind(error.into_panic()),
-            },
-            () = sleep_until(due) => {}
+        // A deleted account is created again.
+        for change in changes.of::<ServiceAccount>().iter().filter(|change| change.new.is_none()) {
+            queue.add(change.key.namespace.clone());
         }
     }
-}
 
-/// Namespaces that may want an account: those that are there and not on their way out.
-fn of_namespaces(step: Step) -> Vec<Box<str>> {
-    let objects = match step {
-        Step::Objects(objects) => objects,
-        Step::Changed(events, _) => events.into_iter().filter_map(put).collect(),
-        Step::Listing | Step::Listed(_) | Step::Trouble(_) => Vec::new(),
-    };
-    let active = |json: &[u8]| {
-        let namespace: Value = serde_json::from_slice(json).unwrap_or_default();
-        namespace.at("metadata").text("deletionTimestamp").is_empty()
-    };
-    objects.into_iter().filter(|object| active(&object.json)).map(|object| object.key.name).collect()
-}
-
-fn put(event: Event) -> Option<fairlead_cluster::Object> {
-    match event {
-        Event::Put(object) => Some(object),
-        Event::Delete(..) => None,
-    }
-}
-
-/// Namespaces that have lost theirs.
-fn of_accounts(step: Step) -> Vec<Box<str>> {
-    let Step::Changed(events, _) = step else { return Vec::new() };
-    let lost = |event: Event| match event {
-        Event::Delete(key, _) => Some(key.namespace),
-        Event::Put(_) => None,
-    };
-    events.into_iter().filter_map(lost).collect()
-}
-
-/// Makes the account unless it is there. A namespace that is gone by now needs none.
-async fn ensure(cluster: &Cluster, namespace: &str) -> Result<(), Error> {
-    let metadata = json!({"name": DEFAULT, "namespace": namespace});
-    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata});
-    match cluster.create(&kinds::SERVICE_ACCOUNT, &account).await {
-        Err(Error::AlreadyExists(_) | Error::NotFound(_) | Error::Forbidden(_)) => Ok(()),
-        other => other.map(drop),
+    fn reconcile(&mut self, cache: &Mirror, namespace: &Box<str>) -> Action {
+        let found = cache.get::<Namespace>("", namespace);
+        let is_active = found.is_some_and(|object| object.metadata.deletion_timestamp.is_none());
+        if !is_active || cache.get::<ServiceAccount>(namespace, DEFAULT).is_some() {
+            return Action::None;
+        }
+        let cluster = self.cluster.clone();
+        let metadata = json!({"name": DEFAULT, "namespace": namespace});
+        let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata});
+        Action::run(async move {
+            match cluster.create(&kinds::SERVICE_ACCOUNT, &account).await {
+                // Created by another client, or the namespace is being deleted or gone.
+                Err(Error::AlreadyExists(_) | Error::NotFound(_) | Error::Forbidden(_)) => Outcome::unchanged(),
+                result => Outcome::of_write(&kinds::SERVICE_ACCOUNT, result),
+            }
+        })
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairlead_api::kinds;
+use fairlead_cluster::controller::QueueMeter;
 use fairlead_cluster::{Cluster, Error, Event, Mirror, Patch, Selection};
 use ipnet::IpNet;
 use jiff::Timestamp;
@@ -15,7 +16,6 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::metrics::QueueMeter;
 use crate::queue::Queue;
 use view::ServiceCidr;
 

@@ -230,6 +230,7 @@ impl std::convert::From<Read> for Pod {
                 pod_ips: status.pod_ips,
                 host_ip: status.host_ip,
                 conditions: status.conditions,
+                container_statuses: Vec::new(),
             },
         };
         Pod {

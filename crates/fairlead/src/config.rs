@@ -85,7 +85,10 @@ pub(crate) struct Config {
     pub(crate) authorization: Authorization,
     pub(crate) issuers: Vec<String>,
     pub(crate) service_account_keys: Vec<PathBuf>,
+    pub(crate) service_account_jwks_uri: Option<String>,
     pub(crate) service_account_signing_key: Option<PathBuf>,
+    /// True if Pods get their accounts (admission plugin ServiceAccount).
+    pub(crate) service_accounts: bool,
     /// Default plugins that are not to be used.
     pub(crate) admission_disabled: Vec<String>,
     pub(crate) audit: Option<audit::Options>,
@@ -281,6 +284,7 @@ fn resolve(flags: &Flags, role: Role, environment: &Environment) -> anyhow::Resu
     let gates = value::list(&flags.feature_gates).join(",");
     let issuers = value::list(&flags.service_account_issuer);
     let admission_disabled = admission::plugins(flags)?;
+    let control = controllers(flags, role)?;
     let store = store(flags)?;
     // Servers that share a store agree on one of them.
     let provisioning = if matches!(store, Store::Etcd(_)) { Provisioning::Elected } else { Provisioning::Here };
@@ -308,7 +312,9 @@ fn resolve(flags: &Flags, role: Role, environment: &Environment) -> anyhow::Resu
         authorization: authorization(flags)?,
         issuers: if issuers.is_empty() { vec![ISSUER.to_owned()] } else { issuers },
         service_account_keys: value::list(&flags.service_account_key_file).into_iter().map(PathBuf::from).collect(),
+        service_account_jwks_uri: jwks_uri(flags)?,
         service_account_signing_key: path(&flags.service_account_signing_key_file),
+        service_accounts: admission::service_accounts(flags, &control.choice),
         admission_disabled,
         audit: audit(flags)?,
         in_flight: in_flight(flags)?,
@@ -320,7 +326,7 @@ fn resolve(flags: &Flags, role: Role, environment: &Environment) -> anyhow::Resu
         )?,
         event_ttl: value::duration("event-ttl", flags.event_ttl.as_ref().map_or(EVENT_TTL, |Text(text)| text))?,
         history: history::bounds(flags)?,
-        control: controllers(flags, role)?,
+        control,
         proxy: machine::settings(flags, role)?,
         balancer: balancer::settings(flags, role, &data_dir, provisioning)?,
         data_dir,
@@ -330,11 +336,15 @@ fn resolve(flags: &Flags, role: Role, environment: &Environment) -> anyhow::Resu
     })
 }
 
+/// The controllers of `fairlead up`: all of them.
+const UP_CONTROLLERS: &str = "*,daemonset-controller,deployment-controller,node-ipam-controller,replicaset-controller,\
+    replicationcontroller-controller,root-ca-certificate-publisher-controller,scheduler,serviceaccount-controller,statefulset-controller";
+
 /// What the controllers beside the server run with.
 fn controllers(flags: &Flags, role: Role) -> anyhow::Result<fairlead_control::Options> {
     let options = control::options(&control::Said {
         controllers: flags.controllers.as_ref(),
-        usual: if role == Role::Up { "*,scheduler,node-ipam-controller,serviceaccount-controller" } else { "" },
+        usual: if role == Role::Up { UP_CONTROLLERS } else { "" },
         max_endpoints_per_slice: flags.max_endpoints_per_slice.as_ref(),
         mirroring_max_endpoints_per_subset: flags.mirroring_max_endpoints_per_subset.as_ref(),
         node_monitor_grace_period: flags.node_monitor_grace_period.as_ref(),
@@ -349,6 +359,15 @@ fn text(value: &Option<Text>) -> &str {
 
 fn path(value: &Option<Text>) -> Option<PathBuf> {
     Some(text(value)).filter(|text| !text.is_empty()).map(PathBuf::from)
+}
+
+/// Returns the URL of `--service-account-jwks-uri`. OpenID Connect asks for https.
+fn jwks_uri(flags: &Flags) -> anyhow::Result<Option<String>> {
+    match text(&flags.service_account_jwks_uri) {
+        "" => Ok(None),
+        url if url.starts_with("https://") => Ok(Some(url.to_owned())),
+        url => Err(value::invalid("service-account-jwks-uri", url, "want a URL that begins with https://")),
+    }
 }
 
 /// Two files that are of use only together.

@@ -50,15 +50,29 @@ fn main() -> ExitCode {
     }
 }
 
+/// Returns the message of an error, then its causes. A cause that the text already ends with is not
+/// repeated.
+fn with_causes(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
 /// Says what went wrong, and what to do about it where that is known.
 fn complain(error: &anyhow::Error) {
     if logs::are_for_programs() {
-        return tracing::error!("{error:#}");
+        return tracing::error!("{}", with_causes(error));
     }
     let paint = paint::Paint::stderr();
     let name = paint.tone(paint::Tone::Bad, "fairlead:");
     // Who does not read it cannot be told.
-    let _ = writeln!(std::io::stderr(), "{name} {}", objects::table::harmless(&format!("{error:#}")));
+    let _ = writeln!(std::io::stderr(), "{name} {}", objects::table::harmless(&with_causes(error)));
     if let Some(advice) = door::advice(error) {
         let _ = writeln!(std::io::stderr(), "  help: {advice}");
     }

@@ -69,7 +69,7 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
         .await
         .with_context(|| format!("--bind-address, --secure-port: cannot listen at {address}"))?;
     let address = listener.local_addr()?;
-    let node = machine::prepare(&config, &stop);
+    let node = machine::prepare(&config, &stop).await?;
     let inside = inside_listener(&config, node.as_ref(), address.port()).await;
     let identity = Identity::prepare(&config, Timestamp::now())?;
     let url = kubeconfig::server_url(address);
@@ -103,7 +103,8 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
     let controllers = tokio::spawn({
         let (server, config, stop) = (service.clone(), config.clone(), stop.clone());
         let metrics = here.control.clone();
-        async move { control::beside(&server, &config, metrics, stop).await }
+        let certificates = identity.authorities(Timestamp::now())?;
+        async move { control::beside(&server, &config, certificates, metrics, stop).await }
     });
     // Who looks at the same objects through one door shares what was read of them.
     let door = ui::door(&service);
@@ -135,6 +136,7 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
     });
     let repairs = tokio::spawn(service.clone().keep_repaired(INTERVAL));
     let expiry = tokio::spawn(service.clone().keep_expired(config.event_ttl));
+    let endpoints = tokio::spawn(service.clone().keep_endpoints());
     let connections = Connections::new(config.connections.of(Limits::of(account.machine())), &account);
 
     let pair = identity.renewal.pair(Timestamp::now())?;
@@ -173,7 +175,8 @@ async fn start(config: Config, stop: CancellationToken, ready: impl FnOnce(&Star
     tokio::join!(serve::serve(listener, tls.clone(), service.clone(), connections.clone(), stop.clone()), also);
     stop.cancel();
     history::end(keeper).await;
-    let (_, controllers, ..) = tokio::join!(renewal, controllers, proxy, balancer, machine, findings, repairs, expiry);
+    let (_, controllers, ..) =
+        tokio::join!(renewal, controllers, proxy, balancer, machine, findings, repairs, expiry, endpoints);
     Ok(controllers.context("running controllers")??)
 }
 
@@ -242,6 +245,7 @@ fn options(
             load_balancer_pools: config.balancer.as_ref().map(balancer::pools).unwrap_or_default(),
             load_balancer: config.balancer.as_ref().map(balancer::limits),
             grants_for_images: config.node.as_ref().is_some_and(|node| node.pods),
+            service_accounts: config.service_accounts,
         },
         advertise: inside.unwrap_or_else(|| SocketAddr::new(advertised(config), address.port())),
         authorization: config.authorization,

@@ -26,6 +26,10 @@ const CLUSTER: &str = "cluster";
 const PARTIAL: &str = "partial";
 /// The part of the room that changes in one file may take.
 const PARTS: u64 = 4;
+/// The most bytes that wait for a disk that is full. More is discarded and leaves a gap. Twice what
+/// the store's journal takes on the same full disk (two files of 1 MiB, whose room is reserved),
+/// so that every change acknowledged there is in the history as well.
+const MAX_WAITING: usize = 4 << 20;
 /// The most bytes that are written at once.
 const MOST_AT_ONCE: usize = 256 << 10;
 
@@ -127,6 +131,12 @@ impl Segments {
     /// How many bytes may wait before they are written: so many, at most, are in a file too much.
     pub(crate) fn portion(&self) -> usize {
         usize::try_from(self.bounds.size / 32).unwrap_or(MOST_AT_ONCE).min(MOST_AT_ONCE)
+    }
+
+    /// Returns how many bytes may wait for a disk that is full: no more than one file takes, since all
+    /// of them go into the newest.
+    pub(crate) fn room_for_waiting(&self) -> usize {
+        usize::try_from(self.bounds.size / PARTS).unwrap_or(MAX_WAITING).min(MAX_WAITING)
     }
 
     /// Whether it is time for another file: this one is full, or so old that removing it late would keep too much.

@@ -50,6 +50,13 @@ pub enum Error {
     },
 }
 
+/// True if a system call may succeed a moment later: descriptors, memory or buffers had run out, or
+/// it was interrupted.
+pub fn is_temporary(error: &io::Error) -> bool {
+    const TEMPORARY: [i32; 6] = [libc::EINTR, libc::EAGAIN, libc::ENOMEM, libc::ENFILE, libc::EMFILE, libc::ENOBUFS];
+    error.raw_os_error().is_some_and(|errno| TEMPORARY.contains(&errno))
+}
+
 /// A request the kernel refused, with its own words where it has any.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
@@ -90,6 +97,14 @@ impl Error {
     /// Whether the kernel said that the object is not there.
     pub fn is_not_found(&self) -> bool {
         matches!(self.errno(), Some(libc::ENOENT | libc::ESRCH | libc::ENODEV))
+    }
+
+    /// True if the cause may go by itself ([`is_temporary`]).
+    pub fn is_temporary(&self) -> bool {
+        match self {
+            Error::Overrun | Error::Interrupted | Error::Timeout(_) => true,
+            _ => self.errno().is_some_and(|errno| is_temporary(&io::Error::from_raw_os_error(errno))),
+        }
     }
 
     /// Whether the kernel said that the object is there already.

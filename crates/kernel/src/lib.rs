@@ -23,4 +23,4 @@ mod sys;
 pub mod sysctl;
 pub mod terminal;
 
-pub use error::{Error, Refusal};
+pub use error::{Error, Refusal, is_temporary};

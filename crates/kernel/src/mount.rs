@@ -1,11 +1,11 @@
 //! What does a process see as its file system? Mounts in a namespace of its own, which others never see.
 
 use std::ffi::CString;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::Path;
 
 use crate::error::Error;
@@ -26,6 +26,35 @@ pub fn bind(source: &Path, target: &Path) -> Result<(), Error> {
     done.map_err(process::failed(&action))
 }
 
+/// A copy of the mounts at and below a file or folder, as they were when it was made. Nobody sees
+/// it until it is attached.
+#[derive(Debug)]
+pub struct Tree(File);
+
+impl Tree {
+    /// Copies the mounts at and below a path.
+    pub fn copy(source: &Path) -> io::Result<Tree> {
+        calls::open_tree(libc::AT_FDCWD, &text(source)?).map(|tree| Tree(tree.into()))
+    }
+
+    /// Copies the mounts at and below an open file or folder, but for those on top of it.
+    pub fn copy_open(source: &File) -> io::Result<Tree> {
+        calls::open_tree(source.as_raw_fd(), c"").map(|tree| Tree(tree.into()))
+    }
+
+    /// True if its root is a folder.
+    pub fn is_folder(&self) -> io::Result<bool> {
+        Ok(self.0.metadata()?.is_dir())
+    }
+
+    /// Attaches the copy at a path. To attach it twice, copy it twice.
+    pub fn attach(&self, target: &Path) -> Result<(), Error> {
+        let action = format!("mounting at {}", target.display());
+        let done = (|| calls::move_mount(self.0.as_fd(), &text(target)?))();
+        done.map_err(process::failed(&action))
+    }
+}
+
 /// Nobody writes through this mount any more.
 pub fn make_read_only(target: &Path) -> Result<(), Error> {
     let flags = libc::MS_BIND | libc::MS_REMOUNT | libc::MS_RDONLY | libc::MS_NOSUID | libc::MS_NODEV;
@@ -42,6 +71,19 @@ pub fn set_read_only(target: &Path, below: bool, read_only: bool) -> Result<(), 
 /// An empty file system in memory, with options such as `mode=0755,size=1m`.
 pub fn memory(target: &Path, options: &str) -> Result<(), Error> {
     fresh("tmpfs", target, libc::MS_NOSUID | libc::MS_NODEV, options)
+}
+
+/// An empty file system in memory like [`memory`], in which files of devices work.
+pub fn memory_with_devices(target: &Path, options: &str) -> Result<(), Error> {
+    fresh("tmpfs", target, libc::MS_NOSUID, options)
+}
+
+/// Makes a file of a device that is like another one.
+pub fn make_device(target: &Path, like: &Metadata) -> io::Result<()> {
+    calls::make_device(&text(target)?, like.mode(), like.rdev())?;
+    chown(target, Some(like.uid()), Some(like.gid()))?;
+    // The umask counts when a file is made.
+    fs::set_permissions(target, Permissions::from_mode(like.mode() & 0o7777))
 }
 
 /// The processes of this namespace of processes.

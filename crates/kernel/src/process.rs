@@ -12,9 +12,11 @@ use crate::sys;
 use crate::sys::process as calls;
 
 mod identity;
+mod system_calls;
 mod terminal;
 
 pub use identity::{Identity, capability};
+pub use system_calls::refuse_system_calls;
 pub use terminal::{never_wait, resize_terminal, terminal};
 
 /// Asks for memory in small pages only. The allocator asks for huge ones, which makes a small program three times as large as

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::container::Run;
 use crate::node::Node;
+use crate::shim::pause;
 use crate::{Error, cgroup, network, outbound, volumes};
 
 /// Ends all containers a runner has left behind, and removes their links, namespaces, state and logs. Says what that was.
@@ -17,6 +18,7 @@ pub async fn cleanup(data: &Path) -> Result<Vec<String>, Error> {
             run.ended().await;
         }
     }
+    below(&Node::states(data)).iter().for_each(|pod| pause::kill(pod));
     removed.extend(network::unplug_all(data)?);
     removed.extend(outbound::remove()?);
     removed.extend(cgroup::remove_all(data));

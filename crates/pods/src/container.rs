@@ -12,8 +12,10 @@ use tokio::net::UnixStream;
 use tokio::process::Command;
 
 use crate::settings::Settings;
-use crate::shim::launch::{self, End, LAUNCH, Launch, SOCKET, State};
+use crate::shim::init;
+use crate::shim::launch::{self, End, LAUNCH, Launch, Process, SOCKET, State};
 use crate::shim::log::numbered;
+use crate::shim::pause;
 use crate::shim::wire::{self, Kind};
 
 /// How often a shim that does not answer is looked at.
@@ -109,6 +111,17 @@ impl Run {
         matches!(handle, Ok(handle) if state.init.lives() && handle.signal(SIGKILL).is_ok())
     }
 
+    /// Ends all processes of a container that shares the namespace of processes with others of its
+    /// Pod. Its first process does it, as the parent of all the others.
+    pub(crate) async fn kill_all(&self) {
+        self.signal(KILL_ALL).await;
+    }
+
+    /// True if the container shares the namespace of processes with others of its Pod.
+    pub(crate) fn shares_processes(&self) -> bool {
+        self.launch().is_some_and(|launch| launch.shared_processes.is_some())
+    }
+
     /// A connection to the shim.
     pub(crate) async fn connect(&self) -> io::Result<UnixStream> {
         // Paths of sockets are short; a folder's may be long.
@@ -123,6 +136,22 @@ impl Run {
 }
 
 const SIGKILL: i32 = 9;
+/// The signal as it is sent to a shim.
+const KILL_ALL: u8 = init::KILL_ALL as u8;
+
+/// Starts the first process of the Pod whose state is in a folder, unless it lives, and returns it.
+pub(crate) async fn pause(settings: &Settings, folder: &Path) -> Result<Process, String> {
+    if let Some(process) = pause::running(folder) {
+        return Ok(process);
+    }
+    let mut command = shim(settings)?;
+    command.arg("pause").arg(folder).stdin(std::process::Stdio::null());
+    let output = tokio::time::timeout(START_LIMIT, command.output()).await;
+    let output = output.map_err(|_| "the shim does not start".to_owned())?;
+    let output = output.map_err(|error| format!("starting the shim: {error}"))?;
+    let started = pause::running(folder).filter(|_| output.status.success());
+    started.ok_or_else(|| String::from_utf8_lossy(&output.stderr).trim().to_owned())
+}
 
 /// The shim as a program.
 pub(crate) fn shim(settings: &Settings) -> Result<Command, String> {

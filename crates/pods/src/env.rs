@@ -5,6 +5,7 @@
 //! envFrom --> env, $(VAR) replaced by what stands before it or by a Service's --> Services' variables nobody has set
 //! ```
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use base64::Engine;
@@ -157,9 +158,31 @@ pub fn of(given: &Given<'_>) -> Result<Environment, Mistake> {
 }
 
 impl Environment {
+    /// Returns a `subPathExpr` with `$(VAR)` replaced. A variable that the container does not have
+    /// is an error, in the kubelet's words (pkg/kubelet/container/helpers.go,
+    /// ExpandContainerVolumeMounts).
+    pub fn expand_all(&self, text: &str) -> Result<String, String> {
+        let missing = Cell::new(None);
+        let expanded = expand(text, |name| {
+            let value = self.value(name);
+            if value.is_none() {
+                missing.set(Some(format!("missing value for {name:?}")));
+            }
+            value
+        });
+        match missing.into_inner() {
+            Some(missing) => Err(missing),
+            None => expanded.ok_or_else(|| format!("subPathExpr {TOO_LONG}")),
+        }
+    }
+
+    fn value(&self, name: &str) -> Option<&str> {
+        self.variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
     /// A text of a container's `command` or `args` with `$(VAR)` replaced. `None`: it has become longer than the kernel takes.
     pub fn expand(&self, text: &str) -> Option<String> {
-        expand(text, |name| self.variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str()))
+        expand(text, |name| self.value(name))
     }
 }
 

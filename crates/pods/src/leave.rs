@@ -206,6 +206,12 @@ impl Stop {
                 return;
             }
         }
+        if self.run.shares_processes() {
+            self.run.kill_all().await;
+            if timeout(AT_LEAST, &mut ended).await.is_ok() {
+                return;
+            }
+        }
         self.run.kill().await;
         let _ = timeout(AT_LEAST, ended).await;
     }

@@ -6,6 +6,7 @@
 
 mod access;
 mod addresses;
+mod admit;
 pub mod agent;
 pub mod api;
 mod cgroup;
@@ -33,6 +34,7 @@ mod settings;
 pub mod shim;
 mod sockets;
 mod status;
+mod storage;
 mod surroundings;
 mod unit;
 mod users;

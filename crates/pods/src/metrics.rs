@@ -35,6 +35,7 @@ struct Shared {
     started: Family<OfRole, Counter>,
     failed: Family<OfFailure, Counter>,
     restarts: Counter,
+    terminated: Family<OfExit, Counter>,
     start: Histogram,
     probes: Family<OfProbe, Counter>,
     looks: Family<OfKind, Histogram, fn() -> Histogram>,
@@ -54,6 +55,12 @@ struct OfRole {
 struct OfFailure {
     container_type: &'static str,
     code: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfExit {
+    container_type: &'static str,
+    exit_code: i32,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -108,6 +115,11 @@ impl Metrics {
         }
     }
 
+    /// Counts a container that has ended.
+    pub(crate) fn container_terminated(&self, role: Role, exit_code: i32) {
+        self.shared.terminated.get_or_create(&OfExit { container_type: kind(role), exit_code }).inc();
+    }
+
     /// A container was not started, for a reason.
     pub(crate) fn container_failed(&self, role: Role, code: &'static str) {
         self.shared.failed.get_or_create(&OfFailure { container_type: kind(role), code }).inc();
@@ -138,6 +150,7 @@ impl Shared {
             started: Family::default(),
             failed: Family::default(),
             restarts: Counter::default(),
+            terminated: Family::default(),
             start: Histogram::new([0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0, 300.0]),
             probes: Family::default(),
             looks: Family::new_with_constructor(looks as fn() -> Histogram),
@@ -154,6 +167,8 @@ impl Shared {
         registry.register("kubelet_started_containers_errors", help, shared.failed.clone());
         let help = "Cumulative number of containers started again";
         registry.register("fairlead_pods_container_restarts", help, shared.restarts.clone());
+        let help = "Cumulative number of containers that have ended by exit code";
+        registry.register("kubelet_terminated_containers", help, shared.terminated.clone());
         let help = "Duration in seconds from seeing a pod for the first time to the pod starting to run";
         registry.register("kubelet_pod_start_duration_seconds", help, shared.start.clone());
         let help = "Cumulative number of looks of a liveness, readiness or startup probe by result";

@@ -35,6 +35,21 @@ pub(crate) struct Record {
     pub(crate) units: Vec<Unit>,
     /// Why it failed as a whole.
     pub(crate) failed: Option<(String, String)>,
+    /// The decision of this Node to run the Pod or not.
+    #[serde(default)]
+    pub(crate) admission: Admission,
+}
+
+/// Decision of a Node to run a Pod.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Admission {
+    /// The Node has not decided yet.
+    #[default]
+    Undecided,
+    /// The Pod may run.
+    Admitted,
+    /// The Node has rejected the Pod, which has failed by that.
+    Rejected,
 }
 
 impl Record {
@@ -48,6 +63,7 @@ impl Record {
             began: Timestamp::now().to_string(),
             units: Unit::all(pod),
             failed: None,
+            admission: Admission::Undecided,
         }
     }
 

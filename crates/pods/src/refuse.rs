@@ -60,8 +60,12 @@ pub(crate) fn refused(pod: &Value, users: UserRange, find: impl Fn(&str) -> Opti
             return Some(Refused { reason: "CreateContainerError", message });
         }
     }
-    if spec.flag("shareProcessNamespace") {
-        let message = "shareProcessNamespace is not supported: each container sees its own processes".to_owned();
+    if let Some(container) = all().find(|container| seccomp(pod, container) == "Localhost") {
+        let message = format!(
+            "container {:?} has a seccompProfile of type Localhost, and Nodes have no profiles: RuntimeDefault and Unconfined are \
+             supported",
+            container.text("name")
+        );
         return Some(Refused { reason: "CreateContainerError", message });
     }
     let asked = privileges::asked(pod);
@@ -82,6 +86,19 @@ pub(crate) fn refused(pod: &Value, users: UserRange, find: impl Fn(&str) -> Opti
          or none"
     );
     Some(Refused { reason: "HostPrivilegesNotGranted", message })
+}
+
+/// Returns the type of the seccomp profile that a container names, or else its Pod.
+fn seccomp<'a>(pod: &'a Value, container: &'a Value) -> &'a str {
+    let of_container = container.at("securityContext").at("seccompProfile").text_opt("type");
+    of_container.unwrap_or_else(|| pod.at("spec").at("securityContext").at("seccompProfile").text("type"))
+}
+
+/// True if a container is refused the system calls that container runtimes refuse by default. One
+/// without a profile is not, as with a kubelet (pkg/kubelet/kuberuntime/helpers.go,
+/// getSeccompProfile), nor is a privileged one.
+pub(crate) fn has_default_seccomp(pod: &Value, container: &Value) -> bool {
+    seccomp(pod, container) == "RuntimeDefault" && !container.at("securityContext").flag("privileged")
 }
 
 /// Returns the users and groups that a Pod names.

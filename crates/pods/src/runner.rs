@@ -39,7 +39,8 @@ impl Runner {
     /// The same, counting what it does in these metrics.
     pub fn measured(cluster: &Cluster, settings: Settings, metrics: Metrics) -> Runner {
         let cluster = cluster.managed_by("fairlead-pods");
-        let recorder = Recorder::new(&cluster, "fairlead-pods", &settings.node);
+        // Clients look for Events of a Node's Pods by this name, whatever agent the Node has.
+        let recorder = Recorder::new(&cluster, "kubelet", &settings.node);
         let (object, objects) = watch::channel(Arc::new(Value::Null));
         let (services, questions) = mpsc::channel(QUESTIONS);
         let node = Arc::new(Node::new(settings, cluster, (recorder, metrics), objects, services));

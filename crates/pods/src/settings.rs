@@ -40,6 +40,11 @@ pub struct Settings {
     pub mtu: Option<u32>,
     /// How often files that come from the API are looked at.
     pub refresh: Duration,
+    /// Time between two measurements of the local storage of a Pod that has limits for it.
+    pub measure: Duration,
+    /// Time a container without a readiness probe has to listen on one of the ports it declares. It
+    /// is ready when it does, or when this time is over.
+    pub listen_wait: Duration,
     /// How long a Pod that goes may wait for its connections to end before it is told to.
     pub drain: Duration,
 }
@@ -62,6 +67,8 @@ impl Settings {
             log_files: 5,
             mtu: None,
             refresh: Duration::from_secs(60),
+            measure: Duration::from_secs(10),
+            listen_wait: Duration::from_secs(1),
             drain: Duration::from_secs(10),
         }
     }

@@ -11,9 +11,10 @@
 //! with one thread can.
 
 mod exec;
-mod init;
+pub(crate) mod init;
 pub(crate) mod launch;
 pub(crate) mod log;
+pub(crate) mod pause;
 mod program;
 mod root;
 mod serve;
@@ -38,7 +39,9 @@ pub fn main(arguments: &[String]) -> i32 {
     let outcome = match arguments {
         [what, folder] if what == "run" => start(Path::new(folder)).map(|()| 0),
         [what, file] if what == "exec" => exec::run(Path::new(file)),
-        _ => Err("the arguments of shim are `run FOLDER` or `exec FILE`; the runner of Pods calls it".to_owned()),
+        [what, folder] if what == "pause" => pause::start(Path::new(folder)).map(|()| 0),
+        _ => Err("the arguments of shim are `run FOLDER`, `exec FILE` or `pause FOLDER`; the runner of Pods calls it"
+            .to_owned()),
     };
     outcome.unwrap_or_else(|why| {
         // Whoever reads this has started us; without them nobody cares.
@@ -120,7 +123,13 @@ fn prepare(folder: &Path, launch: &Launch) -> Result<Prepared, String> {
     let listener = listen(folder).map_err(|error| format!("making a socket: {error}"))?;
     let (ends, streams) = streams(launch, nothing.into())?;
     let (news, reports) = io::pipe().map_err(text)?;
-    if launch.own_processes {
+    if let Some(first) = launch.shared_processes {
+        let namespace = init::namespace(first.number, "pid")?;
+        if !first.lives() {
+            return Err("the first process of the Pod has ended".to_owned());
+        }
+        process::enter(namespace.as_fd(), Own::Processes).map_err(text)?;
+    } else if launch.own_processes {
         process::unshare(Own::Processes).map_err(text)?;
     } else {
         process::adopt_orphans().map_err(text)?;

@@ -28,12 +28,17 @@ pub(crate) struct Facts<'a> {
     pub(crate) began: Timestamp,
     /// Why it failed as a whole, and was ended: a reason and a message.
     pub(crate) failed: Option<(&'a str, &'a str)>,
+    /// True if the Node has rejected the Pod, so that nothing of it was ever made.
+    pub(crate) rejected: bool,
     pub(crate) now: Timestamp,
 }
 
 /// The fields of `status` this Node sets.
 pub(crate) fn render(facts: &Facts<'_>) -> Value {
     let phase = phase(facts);
+    if facts.rejected {
+        return rejected(facts, phase);
+    }
     let statuses = |main: bool| -> Vec<Value> {
         let chosen = facts.units.iter().enumerate().filter(|(_, unit)| (unit.role == Role::Main) == main);
         chosen.map(|(place, unit)| container(facts, place, unit, phase)).collect()
@@ -62,6 +67,23 @@ pub(crate) fn render(facts: &Facts<'_>) -> Value {
     let (reason, message) = facts.failed.map_or((Value::Null, Value::Null), |(r, m)| (r.into(), m.into()));
     status.set("reason", reason);
     status.set("message", message);
+    status
+}
+
+/// The status of a Pod that its Node has rejected: no containers, no addresses, and the conditions
+/// that others have set (pkg/kubelet/kubelet.go, rejectPod).
+fn rejected(facts: &Facts<'_>, phase: &str) -> Value {
+    let (reason, message) = facts.failed.unwrap_or_default();
+    let mut status = json!({
+        "phase": phase,
+        "startTime": seconds(facts.began),
+        "qosClass": qos(facts.pod),
+        "reason": reason,
+        "message": message,
+    });
+    if let Some(generation) = facts.pod.at("metadata").int_opt("generation") {
+        status.set("observedGeneration", generation);
+    }
     status
 }
 
@@ -142,9 +164,15 @@ fn waits(facts: &Facts<'_>, unit: &Unit) -> Value {
 }
 
 fn waiting(facts: &Facts<'_>, unit: &Unit, reason: &str, message: &str, phase: &str) -> Value {
-    let usual =
-        if unit.role == Role::Main && !initialized(facts.units) { "PodInitializing" } else { "ContainerCreating" };
-    let reason = if reason.is_empty() && phase != "Failed" { usual } else { reason };
+    // A Pod with init containers initializes until each of its containers was started
+    // (pkg/kubelet/kubelet_pods.go, convertToAPIContainerStatuses).
+    let usual = match facts.pod.at("spec").list("initContainers") {
+        [] => "ContainerCreating",
+        _ => "PodInitializing",
+    };
+    // A Pod that failed as a whole has a reason of its own, which clients show in place of none.
+    let none = phase == "Failed" && (unit.role == Role::Main && initialized(facts.units));
+    let reason = if reason.is_empty() && !none { usual } else { reason };
     let mut waiting = json!({"reason": reason});
     if !message.is_empty() {
         waiting.set("message", message);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use fairlead_api::kinds::pod::privileges::{self, GRANTED};
@@ -12,14 +12,15 @@ use fairlead_api::{Kind, Look, kinds};
 use fairlead_cluster::{Error, Severity};
 use serde_json::Value;
 
+use crate::admit;
 use crate::env::{self, Environment, Given};
 use crate::hosts::{self, Network};
 use crate::images::{Accounts, Image, ImageUser};
 use crate::network::Names;
 use crate::node::Node;
-use crate::refuse::{NO_IMAGE, Refused, UsualUsers, who};
+use crate::refuse::{self, NO_IMAGE, Refused, UsualUsers, who};
 use crate::resolv;
-use crate::shim::launch::{Launch, Log, Mount, Program, Who, replace};
+use crate::shim::launch::{Launch, Log, Mount, Process, Program, Who, replace};
 use crate::volumes::{ACCOUNT, SHARED_MEMORY, Volumes};
 use crate::words;
 
@@ -39,6 +40,8 @@ pub(crate) struct Wanted<'a> {
     /// The number of the run.
     pub(crate) run: u32,
     pub(crate) cgroups: &'a [PathBuf],
+    /// The first process of the Pod, if its containers share their processes.
+    pub(crate) shared_processes: Option<Process>,
 }
 
 /// What a shim is told to start it.
@@ -59,15 +62,18 @@ pub(crate) async fn launch(node: &Node, wanted: Wanted<'_>) -> Result<Launch, Re
     let name = hosts::name(pod, &node.settings.dns.cluster_domain).map_err(|mistake| config(mistake.to_string()))?;
     let mounts = mounts(node, &wanted, &environment)?;
     let hostname = own_network.then_some(&*name.kernel);
-    let program = program(&wanted, &environment, who, &accounts, hostname)?;
+    let mut program = program(&wanted, &environment, who, &accounts, hostname)?;
+    program.default_seccomp = refuse::has_default_seccomp(pod, container);
     let file = node.log(pod, container.text("name"), wanted.run);
     Ok(Launch {
         program,
         network: own_network.then(|| Names::of(&node.settings.data, meta.text("uid")).file()),
         hostname: own_network.then_some(name.kernel),
-        own_processes: !spec.flag("hostPID"),
+        own_processes: !spec.flag("hostPID") && wanted.shared_processes.is_none(),
+        shared_processes: wanted.shared_processes,
         own_ipc: !spec.flag("hostIPC"),
         root: image.root.clone(),
+        sysctls: admit::sysctls(pod),
         mounts,
         read_only: container.at("securityContext").flag("readOnlyRootFilesystem"),
         stdin: container.flag("stdin"),
@@ -127,7 +133,7 @@ fn program(
     let environment = usual.chain(of_image).chain(environment.variables.clone()).collect();
     let folders = [container.text_opt("workingDir"), image.working_dir.as_deref()];
     let folder = folders.into_iter().flatten().find(|folder| !folder.is_empty()).unwrap_or("/");
-    Ok(Program { arguments, environment, folder: folder.to_owned(), who })
+    Ok(Program { arguments, environment, folder: folder.to_owned(), who, default_seccomp: false })
 }
 
 async fn environment(node: &Node, wanted: &Wanted<'_>) -> Result<Environment, Refused> {
@@ -238,14 +244,33 @@ fn mounts(node: &Node, wanted: &Wanted<'_>, environment: &Environment) -> Result
     Ok(mounts)
 }
 
+/// Returns the path inside its volume that a mount shows, if it shows a part only.
+///
+/// A path that leads out of the volume is refused with the kubelet's words before anything is
+/// started (pkg/kubelet/kubelet_pods.go, makeMounts). The API server checks `subPath`, but cannot
+/// know what `subPathExpr` becomes.
+fn sub_path(mount: &Value, environment: &Environment) -> Result<Option<PathBuf>, String> {
+    let text = match mount.text("subPathExpr") {
+        "" => mount.text("subPath").to_owned(),
+        expression => environment.expand_all(expression)?,
+    };
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let path = PathBuf::from(&text);
+    if path.is_absolute() {
+        return Err(format!("error SubPath `{text}` must not be an absolute path"));
+    }
+    if path.components().any(|part| part == Component::ParentDir) {
+        return Err(format!("unable to provision SubPath `{text}`: must not contain '..'"));
+    }
+    Ok(Some(path))
+}
+
 fn volume_mount(volumes: &Volumes, mount: &Value, environment: &Environment) -> Result<Mount, Refused> {
     let name = mount.text("name");
     let source = volumes.folders.get(name).ok_or_else(|| config(format!("no volume has the name {name:?}")))?;
-    let below = match mount.text("subPathExpr") {
-        "" => mount.text("subPath").to_owned(),
-        text => environment.expand(text).unwrap_or_default(),
-    };
-    let below = Some(below).filter(|below| !below.is_empty()).map(PathBuf::from);
+    let below = sub_path(mount, environment).map_err(config)?;
     let target = PathBuf::from(mount.text("mountPath"));
     if !target.is_absolute() {
         return Err(config(format!("mountPath {:?} does not begin with /", mount.text("mountPath"))));

@@ -188,9 +188,14 @@ fn host_path(volume: &Value) -> Result<PathBuf, String> {
     Ok(path.to_owned())
 }
 
-/// Whether a Pod gets its account without asking: the server's admission may have given it a volume already.
+/// Returns true if a Pod gets its token from the runner: no admission has seen it. The
+/// ServiceAccount admission of an API server names an account in every Pod, and then the volumes of
+/// the spec are all there are: a Pod without one is to have no token.
 fn wants_account(pod: &Value) -> bool {
     let spec = pod.at("spec");
+    if !spec.text("serviceAccountName").is_empty() {
+        return false;
+    }
     let mounts =
         |container: &Value| container.list("volumeMounts").iter().any(|mount| mount.text("mountPath") == ACCOUNT);
     let has = spec.list("containers").iter().chain(spec.list("initContainers")).any(mounts);
@@ -204,4 +209,23 @@ fn account_volume() -> Value {
         {"configMap": {"name": content::ROOT_CA, "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
         {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}]}},
     ]}})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_pod_that_no_admission_has_seen_gets_a_token_of_the_runner() {
+        let mounted = json!([{"name": "v", "mountPath": ACCOUNT}]);
+        let table = [
+            (json!({"containers": [{}]}), true),
+            (json!({"containers": [{}], "automountServiceAccountToken": false}), false),
+            (json!({"containers": [{"volumeMounts": mounted}]}), false),
+            (json!({"containers": [{}], "serviceAccountName": "default"}), false),
+        ];
+        for (spec, wanted) in table {
+            assert_eq!(wants_account(&json!({"spec": spec})), wanted, "{spec}");
+        }
+    }
 }

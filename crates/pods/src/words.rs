@@ -13,18 +13,20 @@ use crate::shim::launch::Mount;
 
 /// The file in the folder of a run.
 const FILE: &str = "termination-log";
-/// Where every container could write them. It is in a folder that is made of devices; whoever wants the file names another.
-const USUAL: &str = "/dev/termination-log";
-/// So many bytes of a message are kept.
+/// Maximum length of a message, in bytes (pkg/kubelet/container/runtime.go,
+/// MaxContainerTerminationMessageLength).
 const MESSAGE: u64 = 4096;
-/// So many of a log.
-const LOG: u64 = 2048;
-/// So many lines of it.
+/// Maximum length of a message that is taken from the log, in bytes.
+const MESSAGE_OF_LOG: usize = 2048;
+/// Maximum number of lines of a message that is taken from the log.
 const LINES: usize = 80;
+/// Bytes read from the end of a log: a line of 16 KiB, the longest the shim writes, and the line
+/// before it, whose beginning may be missing.
+const END_OF_LOG: u64 = 36 << 10;
 
-/// The file for the last words, where a container wants it in a place of its own.
+/// The container's own file for its termination message, at the place the container asks for.
 pub(crate) fn mount(node: &Node, pod: &Value, container: &Value, run: u32) -> Option<Mount> {
-    let target = container.text_opt("terminationMessagePath").filter(|path| *path != USUAL && path.starts_with('/'))?;
+    let target = container.text_opt("terminationMessagePath").filter(|path| path.starts_with('/'))?;
     let name = format!("{}-{run}-{FILE}", container.text("name"));
     let source = node.folder(pod.at("metadata").text("uid")).join("etc").join(name);
     File::create(&source).ok()?;
@@ -41,23 +43,42 @@ pub(crate) fn left(node: &Node, pod: &Value, container: &str, run: u32) -> Strin
     read.map(|_| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default()
 }
 
-/// The end of a log.
+/// Returns the end of a log as a termination message.
 pub(crate) fn last(log: &Path) -> String {
-    let read = || -> std::io::Result<String> {
+    let read = || -> std::io::Result<Vec<u8>> {
         let mut file = File::open(log)?;
-        let length = file.metadata()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(2 * LOG)))?;
-        let mut text = Vec::new();
-        file.take(2 * LOG).read_to_end(&mut text)?;
-        Ok(String::from_utf8_lossy(&text).into_owned())
+        let skipped = file.metadata()?.len().saturating_sub(END_OF_LOG);
+        file.seek(SeekFrom::Start(skipped))?;
+        let mut bytes = Vec::new();
+        file.take(END_OF_LOG).read_to_end(&mut bytes)?;
+        if skipped > 0 {
+            // The first line begins somewhere before.
+            let first = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |end| end + 1);
+            bytes.drain(..first);
+        }
+        Ok(bytes)
     };
-    let text = read().unwrap_or_default();
-    // The time, the stream and the mark of each line are the log's own.
-    let lines: Vec<&str> = text.lines().filter_map(|line| line.splitn(4, ' ').nth(3)).collect();
-    let mut said: String = lines[lines.len().saturating_sub(LINES)..].iter().map(|line| format!("{line}\n")).collect();
-    while said.len() > usize::try_from(LOG).unwrap_or(usize::MAX) {
-        let first = said.find('\n').map_or(said.len(), |end| end + 1);
-        said.drain(..first);
-    }
+    message(&String::from_utf8_lossy(&read().unwrap_or_default()))
+}
+
+/// Returns the text of the last lines of a log: `TIME STREAM TAG TEXT` is `TEXT` and a line end, or
+/// without the line end if the tag is `P`, for a part of a line.
+fn message(log: &str) -> String {
+    let lines: Vec<String> = log
+        .lines()
+        .filter_map(|line| {
+            let mut words = line.splitn(4, ' ').skip(2);
+            let tag = words.next()?;
+            let text = words.next()?;
+            Some(if tag == "P" { text.to_owned() } else { format!("{text}\n") })
+        })
+        .collect();
+    let mut said = lines[lines.len().saturating_sub(LINES)..].concat();
+    let surplus = said.len().saturating_sub(MESSAGE_OF_LOG);
+    let first = (surplus..=said.len()).find(|at| said.is_char_boundary(*at)).unwrap_or(said.len());
+    said.drain(..first);
     said
 }
+
+#[cfg(test)]
+mod tests;

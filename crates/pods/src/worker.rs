@@ -26,7 +26,7 @@ use crate::network::Names;
 use crate::node::{Node, Shown, Slot};
 use crate::order::{Order, order};
 use crate::probes::Kind;
-use crate::record::Record;
+use crate::record::{Admission, Record};
 use crate::refuse::Refused;
 use crate::shim::launch::End;
 use crate::status::{self, Facts};
@@ -41,6 +41,9 @@ mod take_over;
 
 /// The queue of what happened in a Pod; its probes wait when it is full.
 const HAPPENINGS: usize = 64;
+
+/// Reason of a Pod that has failed because it used too much of the Node's disk.
+pub(crate) const EVICTED: &str = "Evicted";
 
 /// A Pod as the API has it.
 #[derive(Debug, Clone)]
@@ -58,6 +61,8 @@ enum Happened {
     Probe { place: usize, run: u32, kind: Kind, state: probe::State },
     /// A postStart hook failed.
     HookFailed { place: usize, run: u32 },
+    /// The Pod uses more of the Node's disk than it may.
+    StorageExceeded { message: String },
 }
 
 /// A task that ends when nobody holds it.
@@ -88,6 +93,8 @@ pub(crate) struct Worker {
     /// Startup and liveness probes of each container, which end when the Pod begins to.
     restarting_probes: BTreeMap<usize, Vec<Task>>,
     stopping: BTreeMap<usize, Task>,
+    /// Measures the Pod's use of the disk, if it has limits for it.
+    storage: Option<Task>,
     retry: BTreeMap<usize, Instant>,
     blocked: Option<Instant>,
     /// Containers whose back-off was told of.
@@ -141,6 +148,7 @@ impl Worker {
             tasks,
             restarting_probes: BTreeMap::new(),
             stopping,
+            storage: None,
             retry,
             blocked,
             told,
@@ -246,6 +254,10 @@ impl Worker {
             Happened::Probe { place, run, kind, state } if current(&self.record.units, place, run) => {
                 self.probed(place, kind, state);
             }
+            Happened::StorageExceeded { message } if !self.is_ending() => {
+                self.node.tell(&self.pod, Severity::Warning, EVICTED, message.as_str());
+                self.record.failed = Some((EVICTED.to_owned(), message));
+            }
             Happened::HookFailed { place, run } if current(&self.record.units, place, run) => {
                 self.node.tell(&self.pod, Severity::Warning, "FailedPostStartHook", "PostStartHook failed");
                 self.stop(place, "FailedPostStartHook", None);
@@ -258,6 +270,7 @@ impl Worker {
     fn ended(&mut self, place: usize, end: &End) {
         let unit = &mut self.record.units[place];
         unit.end(end);
+        self.node.metrics.container_terminated(unit.role, end.code);
         let name = unit.name.clone();
         self.add_last_words(place);
         tracing::info!(
@@ -278,6 +291,7 @@ impl Worker {
 
     fn probed(&mut self, place: usize, kind: Kind, state: probe::State) {
         let healthy = state == probe::State::Healthy;
+        let ending = self.is_ending();
         let unit = &mut self.record.units[place];
         match kind {
             Kind::Readiness => unit.ready = healthy,
@@ -286,7 +300,7 @@ impl Worker {
                 self.watch_started(place);
             }
             // It was under way when the Pod began to end.
-            Kind::Startup | Kind::Liveness if self.leaving.is_some() => {}
+            Kind::Startup | Kind::Liveness if ending => {}
             Kind::Startup | Kind::Liveness => {
                 let field = kind.field();
                 let why = format!("failed {} probe, will be restarted", field.trim_end_matches("Probe"));
@@ -295,6 +309,11 @@ impl Worker {
                 self.stop(place, &why, grace);
             }
         }
+    }
+
+    /// True if the Pod is deleted, or over before its containers are.
+    fn is_ending(&self) -> bool {
+        self.leaving.is_some() || self.record.failed.is_some() || self.order.over.is_some()
     }
 
     /// What a container left to say, for those who ask why it ended.
@@ -393,6 +412,7 @@ impl Worker {
             host_addresses: &self.node.addresses(),
             began: self.record.began(),
             failed,
+            rejected: self.record.admission == Admission::Rejected,
             now: Timestamp::now(),
         });
         if !self.gone {

@@ -19,6 +19,18 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// True if the kernel's answer may be another one a moment later
+    /// ([`fairlead_kernel::is_temporary`]).
+    pub fn is_temporary(&self) -> bool {
+        match self {
+            Error::Kernel(error) => error.is_temporary(),
+            Error::Io { error, .. } => fairlead_kernel::is_temporary(error),
+            Error::Missing(_) => false,
+        }
+    }
+}
+
 /// EPERM and EACCES.
 const FORBIDDEN: [i32; 2] = [1, 13];
 

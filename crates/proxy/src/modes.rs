@@ -29,11 +29,14 @@ pub(crate) fn open(settings: &Settings) -> Result<Chosen, Error> {
     match (dataplane(wanted, settings), next) {
         (Ok(dataplane), _) => Ok(Chosen { dataplane, fallback: None }),
         (Err(error), None) => Err(error),
+        // Another mode would not have more descriptors or memory, and would stay.
+        (Err(error), Some(_)) if error.is_temporary() => Err(error),
         (Err(error), Some(next)) => match dataplane(next, settings) {
             Ok(dataplane) => {
                 let why = format!("mode {wanted} cannot be used here ({error}): using mode {next} instead");
                 Ok(Chosen { dataplane, fallback: Some(why) })
             }
+            Err(other) if other.is_temporary() => Err(other),
             Err(other) => Err(Error::Missing(format!("no mode can be used here: {wanted}: {error}; {next}: {other}"))),
         },
     }

@@ -56,9 +56,10 @@ impl Nftables {
         let mut batch = Batch::new();
         batch.add_table(&trial);
         batch.delete_table(&trial);
-        connection
-            .commit(batch, None)
-            .map_err(|error| Error::Missing(format!("nftables cannot be used: {}", Error::from(error))))?;
+        connection.commit(batch, None).map_err(|error| match Error::from(error) {
+            error if error.is_temporary() => error,
+            error => Error::Missing(format!("nftables cannot be used: {error}")),
+        })?;
         let (tally, tidied) = (Tally::default(), Instant::now());
         Ok(Nftables { connection, options, thorough, tally, tidied, held: None })
     }

@@ -8,6 +8,7 @@ use fairlead_api::{Kind, Look};
 use ipnet::IpNet;
 
 pub(crate) mod external_ips;
+pub(crate) mod service_account;
 
 /// Restrictions.
 #[derive(Debug, Clone, Default)]
@@ -23,6 +24,9 @@ pub struct Admission {
     /// Nodes of this cluster run images by themselves: grants of host privileges are noted on Pods with any image. Else the
     /// Pods with images are those of other run times, which know no such grants.
     pub grants_for_images: bool,
+    /// True if Pods get their account and a volume with its token, and are refused without (plugin
+    /// ServiceAccount).
+    pub service_accounts: bool,
 }
 
 /// Users that may write new external IPs. A Service with the address of another machine gets the packets

@@ -1,15 +1,15 @@
 //! What every cluster has from its first moment: the namespaces, the default ServiceCIDR, and the `kubernetes` Service that
-//! leads to the API servers, the built-in roles. Made if missing, brought up to date if this server's address changed.
+//! leads to the API servers, the built-in roles. Made if missing.
 
 use std::time::Instant;
 
 use fairlead_api::value::{Value, json};
 use fairlead_api::{Failure, Kind, Look, kinds};
-use futures_util::future::{try_join, try_join_all};
+use futures_util::future::try_join_all;
 
 use crate::options::{FieldValidation, WriteOptions};
 use crate::route::Target;
-use crate::{Inner, object, read, write};
+use crate::{Inner, live_servers, object, read, write};
 
 /// Namespaces that are always there.
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
@@ -23,9 +23,7 @@ pub(crate) async fn run(server: &Inner) -> Result<(), Failure> {
     let roles = crate::auth::rbac::builtin::objects();
     let second = roles.into_iter().chain([(&kinds::SERVICE, service(server))]);
     try_join_all(second.map(|(kind, object)| ensure(server, kind, object))).await?;
-    try_join(keep(server, &kinds::ENDPOINTS, endpoints(server)), keep(server, &kinds::ENDPOINT_SLICE, slice(server)))
-        .await?;
-    Ok(())
+    live_servers::begin(server).await
 }
 
 fn service_cidr(server: &Inner) -> Value {
@@ -49,39 +47,6 @@ fn service(server: &Inner) -> Value {
     json!({"metadata": {"name": "kubernetes", "namespace": "default", "labels": labels}, "spec": spec})
 }
 
-/// An address that may stand in Endpoints; loopback may not, so a server bound to it has none.
-fn address(server: &Inner) -> Option<String> {
-    let ip = server.options.advertise.ip().to_string();
-    fairlead_api::ip::endpoint_reasons(&ip).is_empty().then_some(ip)
-}
-
-fn endpoints(server: &Inner) -> Value {
-    let labels = json!({"endpointslice.kubernetes.io/skip-mirror": "true"});
-    let mut object = json!({"metadata": {"name": "kubernetes", "namespace": "default", "labels": labels}});
-    if let Some(ip) = address(server) {
-        let port = server.options.advertise.port();
-        object.set(
-            "subsets",
-            json!([{"addresses": [{"ip": ip}], "ports": [{"name": "https", "port": port, "protocol": "TCP"}]}]),
-        );
-    }
-    object
-}
-
-fn slice(server: &Inner) -> Value {
-    let labels = json!({"kubernetes.io/service-name": "kubernetes"});
-    let family = if server.options.advertise.is_ipv4() { "IPv4" } else { "IPv6" };
-    let port = server.options.advertise.port();
-    let endpoints: Vec<Value> =
-        address(server).into_iter().map(|ip| json!({"addresses": [ip], "conditions": {"ready": true}})).collect();
-    json!({
-        "metadata": {"name": "kubernetes", "namespace": "default", "labels": labels},
-        "addressType": family,
-        "endpoints": endpoints,
-        "ports": [{"name": "https", "port": port, "protocol": "TCP"}],
-    })
-}
-
 /// Creates an object unless there is one of that name.
 pub(crate) async fn ensure(server: &Inner, kind: &'static Kind, value: Value) -> Result<(), Failure> {
     let target = target(kind, &value);
@@ -96,12 +61,20 @@ pub(crate) async fn ensure(server: &Inner, kind: &'static Kind, value: Value) ->
 }
 
 /// Creates an object, or brings its content up to date.
-async fn keep(server: &Inner, kind: &'static Kind, value: Value) -> Result<(), Failure> {
+pub(crate) async fn keep(server: &Inner, kind: &'static Kind, value: Value) -> Result<(), Failure> {
     ensure(server, kind, value.clone()).await?;
     let target = target(kind, &value);
     let entry = read::find(&*server.store, &target).await?;
     let mut object = object::load(kind, &entry)?;
-    for (name, content) in value.as_object().into_iter().flatten().filter(|(name, _)| *name != "metadata") {
+    let fields = || value.as_object().into_iter().flatten().filter(|(name, _)| *name != "metadata");
+    // A write would make this server an owner of the fields, also of those that are as they should
+    // be.
+    let empty = |value: &Value| value.is_null() || value.as_array().is_some_and(Vec::is_empty);
+    let same = |found: &Value, wanted: &Value| found == wanted || empty(found) && empty(wanted);
+    if fields().all(|(name, content)| same(object.at(name), content)) {
+        return Ok(());
+    }
+    for (name, content) in fields() {
         object.set(name.clone(), content.clone());
     }
     // Without a condition: servers that start together write one after another.

@@ -21,11 +21,15 @@ use tokio_util::sync::CancellationToken;
 use crate::auth::rbac::{Attributes, Target as About};
 use crate::auth::{User, web_socket};
 use crate::options::Query;
+use crate::proxy::Wanted;
 use crate::reply::{self, Body};
 use crate::route::Target;
-use crate::{Inner, object, read};
+use crate::{Inner, nodes, object, read};
 
 mod location;
+mod log_socket;
+
+use log_socket::LogSocket;
 
 /// How long a Node may take to begin its answer.
 const ANSWER: Duration = Duration::from_secs(30);
@@ -42,13 +46,15 @@ const AGREEMENT: [HeaderName; 7] = [
     HeaderName::from_static("x-stream-protocol-version"),
 ];
 
-/// GET `pods/NAME/log`.
+/// GET `pods/NAME/log`, also over a WebSocket.
 pub(crate) async fn log(
     server: &Inner,
     user: &User,
     target: &Target,
+    parts: &Parts,
     query: &Query,
 ) -> Result<Response<Body>, Failure> {
+    let socket = LogSocket::of(&parts.headers, parts.extensions.get::<OnUpgrade>())?;
     let options = location::log_options(query, &target.name)?;
     let pod = find(server, target).await?;
     let container = location::container(query.text("container"), &pod)?;
@@ -64,7 +70,10 @@ pub(crate) async fn log(
     if answer.status() != StatusCode::OK {
         return Err(complaint(answer).await);
     }
-    Ok(streamed(answer, permit))
+    match socket {
+        Some(socket) => Ok(socket.send(answer, permit, server.stop.clone())),
+        None => Ok(streamed(answer, permit)),
+    }
 }
 
 /// `pods/NAME/exec`, `attach`, `portforward`.
@@ -95,21 +104,27 @@ pub(crate) async fn stream(
     Ok(response)
 }
 
-/// GET `nodes/NAME/proxy/PATH`: what a Node says of itself. Streams are not to be had this way: who may see a Node may not
-/// therefore run commands in its Pods.
+/// GET `nodes/[SCHEME:]NAME[:PORT]/proxy/PATH`: what a Node says of itself. Streams are not to be
+/// had this way: who may see a Node may not therefore run commands in its Pods.
 pub(crate) async fn node(
     server: &Inner,
     user: &User,
     target: &Target,
     parts: &Parts,
 ) -> Result<Response<Body>, Failure> {
+    let wanted = Wanted::parse(target)?;
+    let refuse = |why: &str| Err(Failure::forbidden(Subject { group: "", kind: "nodes", name: &target.name }, why));
     let first = target.rest.split('/').nth(1).unwrap_or_default();
     if parts.method != Method::GET || !matches!(first, "healthz" | "metrics" | "pods" | "containerLogs") {
-        let why = "of a node, only GET of healthz, metrics, pods and containerLogs is passed on";
-        return Err(Failure::forbidden(Subject { group: "", kind: "nodes", name: &target.name }, why));
+        return refuse("of a node, only GET of healthz, metrics, pods and containerLogs is passed on");
     }
-    let whole = Target { subresource: String::new(), ..target.clone() };
+    let whole = Target { name: wanted.name.to_owned(), subresource: String::new(), ..target.clone() };
     let node = object::load(&kinds::NODE, &*read::find(&*server.store, &whole).await?)?;
+    // The scheme does not matter: the agent is always asked over TLS, or within this process.
+    let port = nodes::agent_port(&node);
+    if !wanted.port.is_empty() && wanted.port.parse() != Ok(port) {
+        return refuse(&format!("of a node, only port {port} of its agent is reached"));
+    }
     let permit = server.shares().stream(user)?;
     let query = parts.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
     // As it was checked, not as it was sent: the two may differ in what is escaped.

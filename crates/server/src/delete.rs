@@ -26,7 +26,7 @@ const ATTEMPTS: usize = 12;
 pub(crate) struct DeleteOptions {
     grace: Option<i64>,
     uid: Option<String>,
-    resource_version: Option<String>,
+    pub(crate) resource_version: Option<String>,
     finalizer: Option<Finalizer>,
     pub(crate) dry_run: bool,
 }
@@ -58,7 +58,8 @@ impl DeleteOptions {
         DeleteOptions::read(&value)
     }
 
-    fn read(value: &Value) -> Result<DeleteOptions, Failure> {
+    /// Reads a decoded DeleteOptions; null is one that asks for nothing.
+    pub(crate) fn read(value: &Value) -> Result<DeleteOptions, Failure> {
         let dry_run = value.texts("dryRun");
         let (policy, orphan) = (value.text_opt("propagationPolicy"), value.flag_opt("orphanDependents"));
         let mut errors = policy_errors(policy, orphan);
@@ -167,7 +168,8 @@ async fn try_delete(
     }
 }
 
-fn check_preconditions(kind: &Kind, old: &Value, options: &DeleteOptions) -> Result<(), Failure> {
+/// Refuses an object that is not the one the options are for.
+pub(crate) fn check_preconditions(kind: &Kind, old: &Value, options: &DeleteOptions) -> Result<(), Failure> {
     let metadata = old.at("metadata");
     let name = metadata.text("name");
     let conflict = |why: String| Failure::conflict(Subject { group: kind.group, kind: kind.kind, name }, &why);
@@ -206,7 +208,10 @@ impl Fate {
 
 fn fate(kind: &'static Kind, old: &Value, options: &DeleteOptions) -> Fate {
     let mut object = old.clone();
-    set_finalizers(&mut object, options.finalizer);
+    // Pods of a ReplicationController stay unless the request says otherwise, as they did before there was a garbage
+    // collector (pkg/registry/core/replicationcontroller/strategy.go, DefaultGarbageCollectionPolicy).
+    let usual = (*kind == kinds::REPLICATION_CONTROLLER).then_some(Finalizer::Orphan);
+    set_finalizers(&mut object, options.finalizer.or(usual));
     let waits = !object.at("metadata").list("finalizers").is_empty();
     match kind.resource {
         "pods" => return pod_fate(object, waits, options),

@@ -7,10 +7,11 @@ use bytes::Bytes;
 use fairlead_api::schema::Gate;
 use fairlead_api::value::Value;
 use fairlead_api::{Failure, Kind, Settings, discovery, openapi};
-use http::header::{ACCEPT, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH};
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH};
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
 
+use crate::auth::service_account::Tokens;
 use crate::options::Query;
 use crate::reply::{self, Body};
 use crate::route::Discovery;
@@ -102,6 +103,14 @@ pub(crate) fn answer(server: &Inner, path: &str, parts: &Parts) -> Result<Respon
         "/version" => json(parts, &discovery::version(&build())),
         // kubectl asks here before it says that it does not know a kind.
         "/apis/apiextensions.k8s.io/v1/customresourcedefinitions" => json(parts, &no_definitions()),
+        "/.well-known/openid-configuration" => match server.access.authenticator.accounts.as_ref().and_then(issuer) {
+            Some(configuration) => of_issuer("application/json", &configuration),
+            None => return Ok(unknown_path()),
+        },
+        "/openid/v1/jwks" => match &server.access.authenticator.accounts {
+            Some(tokens) => of_issuer("application/jwk-set+json", &tokens.jwks()),
+            None => return Ok(unknown_path()),
+        },
         "/openapi/v2" => openapi_v2(documents, parts),
         "/openapi/v3" => {
             cached(parts, "application/json", openapi::v3_index(kinds, &documents.open).to_string().into())
@@ -110,13 +119,37 @@ pub(crate) fn answer(server: &Inner, path: &str, parts: &Parts) -> Result<Respon
             Some(document) => cached(parts, "application/json", document.to_string().into()),
             // The reference server says nothing at all about an API it has no document for.
             None if other.starts_with("/openapi/v3/") => reply::plain(404, ""),
-            None => return Ok(reply::plain(404, "404 page not found\n")),
+            None => return Ok(unknown_path()),
         },
     };
     if parts.method != Method::GET && parts.method != Method::HEAD {
         return Err(not_allowed());
     }
     Ok(found)
+}
+
+fn unknown_path() -> Response<Body> {
+    reply::plain(404, "404 page not found\n")
+}
+
+/// Returns what others must know to check tokens of ServiceAccounts (OpenID Connect Discovery 1.0,
+/// 3). `None` if the issuer has no URL with https, by which clients could find the document.
+fn issuer(tokens: &Tokens) -> Option<Value> {
+    tokens.issuer.strip_prefix("https://").filter(|rest| !rest.is_empty() && !rest.contains(['?', '#']))?;
+    Some(fairlead_api::json!({
+        "issuer": tokens.issuer,
+        "jwks_uri": tokens.jwks_uri(),
+        "response_types_supported": ["id_token"],
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": tokens.algorithms(),
+    }))
+}
+
+/// An answer of the issuer of tokens. Clients keep it for an hour, as kube-apiserver has them do.
+fn of_issuer(media: &'static str, document: &Value) -> Response<Body> {
+    let mut response = reply::respond(200, media, document.to_string().into(), false);
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public, max-age=3600"));
+    response
 }
 
 /// We serve no kinds that are defined by objects.

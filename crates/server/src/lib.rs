@@ -37,6 +37,7 @@ mod expiry;
 mod health;
 pub mod join;
 mod large_requests;
+mod live_servers;
 mod local;
 mod metrics;
 mod negotiate;
@@ -54,6 +55,7 @@ pub mod repair;
 mod reply;
 mod review;
 mod route;
+mod scale;
 pub mod serve;
 mod shares;
 mod table;
@@ -411,7 +413,7 @@ impl Call<'_> {
                 let _seat = self.seat().await?;
                 return proxy::proxy(self.server, target, self.parts, body.bytes.clone()).await;
             }
-            Operation::Log => return connect::log(self.server, user, target, self.query).await,
+            Operation::Log => return connect::log(self.server, user, target, self.parts, self.query).await,
             Operation::Stream => return connect::stream(self.server, user, target, self.parts, self.query).await,
             _ => {}
         }
@@ -429,7 +431,10 @@ impl Call<'_> {
         let place = self.server.large.enter(&user.name, body.bytes.len()).await;
         self.placed = place.is_some();
         let reply = match operation {
-            Operation::Get => read::get(&*self.server.store, target, self.query.text("resourceVersion")).await?,
+            Operation::Get => {
+                let found = read::get(&*self.server.store, target, self.query.text("resourceVersion")).await?;
+                if scale::is_scale(target) { scale::reply(found)? } else { found }
+            }
             _ => {
                 let manager = options::manager_name(self.query.text("fieldManager"), self.user_agent());
                 let who = format!("{manager} ({})", user.name);
@@ -513,6 +518,7 @@ impl Call<'_> {
                 delete::delete_collection(self.server, target, &list, &options).await
             }
             Operation::Bind => pods::bind(self.server, target, bytes, media, self.query).await,
+            Operation::Evict => pods::evict(self.server, target, bytes, media, self.query).await,
             Operation::Review => review::review(self.server, user, target, bytes, media).await,
             Operation::Get | Operation::List | Operation::Proxy | Operation::Log | Operation::Stream => {
                 Err(not_allowed())
@@ -546,12 +552,15 @@ impl Call<'_> {
         media: &str,
     ) -> Result<Reply, Failure> {
         let options = WriteOptions::parse(self.query, WriteKind::Update, self.user_agent())?;
-        let expected = body::Expected::object(target.kind);
+        let expected = body::Expected::object(scale::kind_of(target));
         let decoded = body::decode(bytes, media, &expected, options.field_validation, &self.server.options.settings)?;
         self.warnings.extend(decoded.warnings);
         patch::check_name(&decoded.value, &target.name)?;
         let mut request = self.request(target, user, options, How::Replace);
-        let reply = request.replace(decoded.value).await;
+        let reply = match scale::is_scale(target) {
+            true => request.replace_scale(decoded.value).await,
+            false => request.replace(decoded.value).await,
+        };
         let warnings = request.warnings;
         self.warnings.extend(warnings);
         reply
@@ -617,8 +626,10 @@ enum Operation {
     Bind,
     /// A question that is posted and answered, not stored.
     Review,
-    /// `services/proxy`
+    /// `services/proxy`, `pods/proxy`, `nodes/proxy`
     Proxy,
+    /// `pods/eviction`
+    Evict,
     /// `pods/log`
     Log,
     /// `pods/exec`, `attach`, `portforward`
@@ -660,16 +671,22 @@ impl Operation {
             ("status", "GET") if has(Sub::Status) => Ok(Operation::Get),
             ("status", "PUT") if has(Sub::Status) => Ok(Operation::Update),
             ("status", "PATCH") if has(Sub::Status) => Ok(Operation::Patch),
+            ("scale", "GET") if has(Sub::Scale) => Ok(Operation::Get),
+            ("scale", "PUT") if has(Sub::Scale) => Ok(Operation::Update),
+            ("scale", "PATCH") if has(Sub::Scale) => Ok(Operation::Patch),
             ("finalize", "PUT") if has(Sub::Finalize) => Ok(Operation::Update),
             ("binding", "POST") if has(Sub::Binding) => Ok(Operation::Bind),
+            ("eviction", "POST") if has(Sub::Eviction) => Ok(Operation::Evict),
             ("token", "POST") if has(Sub::Token) => Ok(Operation::Review),
             ("log", "GET") if has(Sub::Log) => Ok(Operation::Log),
             ("exec", "GET" | "POST") if has(Sub::Exec) => Ok(Operation::Stream),
             ("attach", "GET" | "POST") if has(Sub::Attach) => Ok(Operation::Stream),
             ("portforward", "GET" | "POST") if has(Sub::PortForward) => Ok(Operation::Stream),
             ("status", _) if has(Sub::Status) => Err(not_allowed()),
+            ("scale", _) if has(Sub::Scale) => Err(not_allowed()),
             ("finalize", _) if has(Sub::Finalize) => Err(not_allowed()),
             ("binding", _) if has(Sub::Binding) => Err(not_allowed()),
+            ("eviction", _) if has(Sub::Eviction) => Err(not_allowed()),
             ("token", _) if has(Sub::Token) => Err(not_allowed()),
             ("log" | "exec" | "attach" | "portforward", _) if has(Sub::Exec) => Err(not_allowed()),
             _ => Err(unknown_resource()),
@@ -679,6 +696,7 @@ impl Operation {
     fn asked(self) -> Asked {
         match self {
             Operation::List | Operation::DeleteCollection => Asked::List,
+            Operation::Review | Operation::Bind | Operation::Evict => Asked::Review,
             _ => Asked::Object,
         }
     }

@@ -42,6 +42,9 @@ pub(crate) enum Shape {
 pub(crate) enum Asked {
     /// One object.
     Object,
+    /// An answer that is no stored object: reviews, tokens, bindings, evictions. They have no
+    /// columns.
+    Review,
     /// A list.
     List,
     /// A stream of changes.
@@ -140,8 +143,9 @@ impl<'a> Clause<'a> {
             _ => return None,
         };
         match (self.r#as, asked) {
+            ("Table", Asked::Review) => None,
             ("Table", _) => Some(Shape::Table(version)),
-            ("PartialObjectMetadata", Asked::Object | Asked::Watch) => Some(Shape::Metadata(version)),
+            ("PartialObjectMetadata", Asked::Object | Asked::Review | Asked::Watch) => Some(Shape::Metadata(version)),
             ("PartialObjectMetadataList", Asked::List) => Some(Shape::MetadataList(version)),
             _ => None,
         }
@@ -150,7 +154,7 @@ impl<'a> Clause<'a> {
 
 fn not_acceptable(asked: Asked) -> Failure {
     let streams = match asked {
-        Asked::Object => "",
+        Asked::Object | Asked::Review => "",
         Asked::List | Asked::Watch => {
             ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
         }
@@ -198,6 +202,12 @@ mod tests {
             Some((Media::Json, Shape::Object)),
         );
         check("application/json;as=Table", Asked::List, None);
+        check("application/json;as=Table;v=v1;g=meta.k8s.io", Asked::Review, None);
+        check(
+            "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
+            Asked::Review,
+            Some((Media::Json, Shape::Object)),
+        );
         check("application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", Asked::List, None);
         check("application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io", Asked::Object, None);
     }

@@ -125,10 +125,17 @@ fn address(node: &Value) -> Result<(&str, u16), Failure> {
         let why = format!("no preferred addresses found; known addresses: [{}]", known.join(" "));
         return Err(Failure::internal(why));
     };
-    let given = status.at("daemonEndpoints").at("kubeletEndpoint").int("Port");
-    let port = if given == 0 { PORT } else { given };
+    let port = agent_port(node);
     let port = u16::try_from(port).map_err(|_| Failure::internal(format!("{port} is no port")))?;
     Ok((found.text("address"), port))
+}
+
+/// Returns the port at which a Node's agent listens.
+pub(crate) fn agent_port(node: &Value) -> i64 {
+    match node.at("status").at("daemonEndpoints").at("kubeletEndpoint").int("Port") {
+        0 => PORT,
+        port => port,
+    }
 }
 
 #[cfg(test)]

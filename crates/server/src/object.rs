@@ -153,7 +153,8 @@ pub(crate) fn with_index<T>(kind: &Kind, entry: &Arc<Entry>, look: impl FnOnce(&
 }
 
 fn index(kind: &Kind, entry: &Entry) -> Index {
-    let Ok(object) = load(kind, entry) else { return Index::default() };
+    // The kind reads its fields from the stored form, whichever version is asked for.
+    let Ok(object) = serde_json::from_slice::<Value>(&entry.json) else { return Index::default() };
     let labels = object.at("metadata").map("labels").into_iter().flatten();
     Index {
         labels: labels.map(|(k, v)| (k.as_str().into(), v.as_str().unwrap_or_default().into())).collect(),
@@ -182,6 +183,10 @@ fn schema_of(key: &str) -> Option<(&'static Struct, &'static str, String)> {
     let (_, rest) = key.split_once("/registry/")?;
     if rest.starts_with("ranges/") {
         return Some((&schema::core::RANGE_ALLOCATION, "RangeAllocation", "v1".to_owned()));
+    }
+    // The leases of API servers have the form of Endpoints (pkg/controlplane/reconcilers/lease.go).
+    if rest.starts_with("masterleases/") {
+        return Some((fairlead_api::kinds::ENDPOINTS.schema, "Endpoints", "v1".to_owned()));
     }
     let kinds = fairlead_api::kinds::KINDS.iter().filter(|k| k.conversion.is_none() && !k.store_prefix.is_empty());
     let mut of_key = kinds.filter(|k| rest.strip_prefix(k.store_prefix).is_some_and(|rest| rest.starts_with('/')));

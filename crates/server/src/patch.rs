@@ -7,7 +7,7 @@ use fairlead_api::{Failure, Kind, Look, Settings, decode, patch};
 use crate::options::{FieldValidation, Query, WriteKind, WriteOptions};
 use crate::reply::Reply;
 use crate::write::{How, Request};
-use crate::{body, clock, object, yaml};
+use crate::{body, clock, object, scale, yaml};
 
 /// The four media types of PATCH.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,11 +49,12 @@ pub(crate) async fn patch(request: &mut Request<'_>, kind: PatchType, bytes: &[u
     }
     let (target, options) = (request.target, request.options.clone());
     let settings = &request.server.options.settings;
-    let of = target.kind;
-    request
+    let of = scale::kind_of(target);
+    let reply = request
         .update(|live, warnings| {
             let Some(live) = live else { return Err(Failure::not_found(crate::read::subject(target))) };
-            let seen = object::from_stored(of, live);
+            let scaled = if scale::is_scale(target) { Some(scale::load(live)?) } else { None };
+            let seen = object::from_stored(of, scaled.as_ref().unwrap_or(live));
             let patched = match kind {
                 PatchType::Json => patch::json(&seen, bytes)?,
                 PatchType::Merge => patch::merge(&seen, bytes)?,
@@ -70,11 +71,12 @@ pub(crate) async fn patch(request: &mut Request<'_>, kind: PatchType, bytes: &[u
                 subresource: &target.subresource,
                 now: &now,
             };
-            managed::update(object::stored(of).schema, Some(live), &mut new, writer);
+            managed::update(object::stored(of).schema, Some(scaled.as_ref().unwrap_or(live)), &mut new, writer);
             check_name(&new, &target.name)?;
-            Ok(new)
+            if scaled.is_some() { scale::save(target, live, &new, settings) } else { Ok(new) }
         })
-        .await
+        .await?;
+    if scale::is_scale(target) { scale::reply(reply) } else { Ok(reply) }
 }
 
 /// The patched object must still be one of its kind; if not, the patch is to blame, not the object. With the object come
@@ -108,13 +110,18 @@ fn decode_patched(
 
 /// Server-side apply.
 async fn apply(request: &mut Request<'_>, bytes: &[u8]) -> Result<Reply, Failure> {
-    let of = request.target.kind;
+    let of = scale::kind_of(request.target);
     let config = parse_config(bytes)?;
     check_config(&config, of)?;
     let (target, options) = (request.target, request.options.clone());
     let settings = &request.server.options.settings;
-    request
+    let reply = request
         .update(|live, _| {
+            let scaled = match (scale::is_scale(target), live) {
+                (true, Some(live)) => Some((live, scale::load(live)?)),
+                (true, None) => return Err(Failure::not_found(crate::read::subject(target))),
+                (false, _) => None,
+            };
             let (api_version, now) = (of.api_version(), clock::now());
             let writer = Writer {
                 manager: &options.field_manager,
@@ -122,7 +129,10 @@ async fn apply(request: &mut Request<'_>, bytes: &[u8]) -> Result<Reply, Failure
                 subresource: &target.subresource,
                 now: &now,
             };
-            let seen = live.map(|live| object::from_stored(of, live));
+            let seen = match &scaled {
+                Some((_, scale)) => Some(scale.clone()),
+                None => live.map(|live| object::from_stored(of, live)),
+            };
             let merged = managed::apply(of.schema, seen.as_ref(), &config, options.force, writer)?;
             let decoded = decode::decode_gated(of.schema, merged, &|gate| settings.allows(gate))
                 .map_err(|mismatch| Failure::new(500, "", mismatch.to_string()))?;
@@ -131,9 +141,13 @@ async fn apply(request: &mut Request<'_>, bytes: &[u8]) -> Result<Reply, Failure
             let mut new = object::to_stored(of, new);
             (of.rules.default)(&mut new, settings);
             check_name(&new, &target.name)?;
-            Ok(new)
+            match scaled {
+                Some((live, _)) => scale::save(target, live, &new, settings),
+                None => Ok(new),
+            }
         })
-        .await
+        .await?;
+    if scale::is_scale(target) { scale::reply(reply) } else { Ok(reply) }
 }
 
 fn parse_config(bytes: &[u8]) -> Result<Value, Failure> {

@@ -1,14 +1,17 @@
-//! `services/NAME/proxy`: passes a request on to an endpoint of a Service, but only to one that is a Pod and has that Pod's
-//! own address. It must never become a way to reach an arbitrary address through the API server.
+//! `services/NAME/proxy` and `pods/NAME/proxy`: pass a request on to a Pod, for a Service to an
+//! endpoint that is a Pod and has that Pod's own address. They must never become a way to reach an
+//! arbitrary address through the API server.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use bytes::Bytes;
 use fairlead_api::value::Value;
 use fairlead_api::{Failure, Look, golang, ip, kinds};
 use fairlead_store::Range;
-use http::header::{AUTHORIZATION, CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue, LOCATION};
+use http::header::{
+    AUTHORIZATION, CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue, LOCATION, SEC_WEBSOCKET_PROTOCOL,
+};
 use http::request::Parts;
 use http::{Method, Request, Response, Uri};
 use http_body_util::{BodyExt, Full};
@@ -18,8 +21,9 @@ use tokio::net::TcpStream;
 
 use crate::reply::{self, Body};
 use crate::route::Target;
-use crate::{Inner, object, read, route};
+use crate::{Inner, negotiate, object, read, route};
 
+mod links;
 mod tls;
 
 /// How long an endpoint may take to accept a connection.
@@ -27,33 +31,42 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// How long an endpoint may take to begin its answer.
 const ANSWER: Duration = Duration::from_secs(30);
 
-/// Passes a request on.
+/// Passes a request on to a Service or a Pod.
 pub(crate) async fn proxy(
     server: &Inner,
     target: &Target,
     parts: &Parts,
     body: Bytes,
 ) -> Result<Response<Body>, Failure> {
-    let wanted = Wanted::parse(&target.name)?;
-    let service = Target { name: wanted.name.to_owned(), subresource: String::new(), ..target.clone() };
-    let entry = read::find(&*server.store, &service).await?;
-    let port = wanted.port_name(&object::load(&kinds::SERVICE, &entry)?)?;
-    let address = endpoint(server, &service, &port).await?;
+    let wanted = Wanted::parse(target)?;
+    let named = Target { name: wanted.name.to_owned(), subresource: String::new(), ..target.clone() };
+    let object = object::load(target.kind, &*read::find(&*server.store, &named).await?)?;
+    let address = if *target.kind == kinds::POD {
+        wanted.pod_address(&object)?
+    } else {
+        endpoint(server, &named, &wanted.port_name(&object)?).await?
+    };
     if target.rest.is_empty() && matches!(parts.method, Method::GET | Method::HEAD) {
         return Ok(with_slash(parts));
     }
-    forward(&wanted, address, parts, body).await
+    let links = links::Links {
+        prefix: format!("/api/v1/namespaces/{}/{}/{}/proxy", target.namespace, target.kind.resource, target.name),
+        hosts: [address.to_string(), negotiate::text(&parts.headers, HOST).to_owned()],
+    };
+    Ok(links.rewrite_response(forward(&wanted, address, parts, body).await?))
 }
 
-/// `[SCHEME:]NAME[:PORT]`.
-struct Wanted<'a> {
+/// The name of a Service, Pod or Node as it stands before `/proxy`: `[SCHEME:]NAME[:PORT]`.
+pub(crate) struct Wanted<'a> {
     https: bool,
-    name: &'a str,
-    port: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) port: &'a str,
 }
 
 impl<'a> Wanted<'a> {
-    fn parse(text: &'a str) -> Result<Wanted<'a>, Failure> {
+    /// Reads the name of a target.
+    pub(crate) fn parse(target: &'a Target) -> Result<Wanted<'a>, Failure> {
+        let text = target.name.as_str();
         let parts: Vec<&str> = text.split(':').collect();
         let (scheme, name, port) = match parts[..] {
             [name] => ("", name, ""),
@@ -62,9 +75,30 @@ impl<'a> Wanted<'a> {
             _ => ("?", "", ""),
         };
         if !matches!(scheme, "" | "http" | "https") || name.is_empty() {
-            return Err(Failure::bad_request(format!("invalid service request {}", golang::quote(text))));
+            let kind = target.kind.singular();
+            return Err(Failure::bad_request(format!("invalid {kind} request {}", golang::quote(text))));
         }
         Ok(Wanted { https: scheme == "https", name, port })
+    }
+
+    /// Returns the address of a Pod and the port that is meant: without one, the first that the Pod
+    /// declares, else that of the scheme. What a Pod's status says of its address comes from its
+    /// Node, which must not lead the server elsewhere.
+    fn pod_address(&self, pod: &Value) -> Result<SocketAddr, Failure> {
+        let text = pod.at("status").text("podIP");
+        let ip = text.parse::<IpAddr>().ok().filter(|ip| {
+            let broadcast = IpAddr::from(Ipv4Addr::BROADCAST);
+            ip::endpoint_reasons(text).is_empty() && !ip.is_multicast() && *ip != broadcast
+        });
+        let ip = ip.ok_or_else(|| Failure::bad_request("address not allowed"))?;
+        if !self.port.is_empty() {
+            let port = self.port.parse().ok().filter(|port: &u16| *port > 0);
+            let why = || format!("invalid pod request: {} is no port number", golang::quote(self.port));
+            return port.map(|port| SocketAddr::new(ip, port)).ok_or_else(|| Failure::bad_request(why()));
+        }
+        let ports = pod.at("spec").list("containers").iter().find_map(|container| container.list("ports").first());
+        let declared = ports.and_then(|port| u16::try_from(port.int("containerPort")).ok());
+        Ok(SocketAddr::new(ip, declared.unwrap_or(if self.https { 443 } else { 80 })))
     }
 
     /// The name of the Service's port that is meant; a number is looked up.
@@ -236,6 +270,8 @@ fn outgoing(address: SocketAddr, parts: &Parts, body: Bytes) -> Result<Request<F
     let mut headers = parts.headers.clone();
     drop_hop_by_hop(&mut headers);
     headers.remove(AUTHORIZATION);
+    // A token may be among them, and no WebSocket is passed on.
+    headers.remove(SEC_WEBSOCKET_PROTOCOL);
     let private: Vec<HeaderName> =
         headers.keys().filter(|name| name.as_str().starts_with("impersonate-")).cloned().collect();
     for name in private {

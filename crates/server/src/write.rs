@@ -22,7 +22,7 @@ use crate::options::{WriteOptions, revision};
 use crate::read::{subject, unavailable};
 use crate::reply::Reply;
 use crate::route::Target;
-use crate::{Inner, admission, clock, object, privileges};
+use crate::{Inner, admission, clock, object, privileges, scale};
 
 /// How often a write that lost a race starts again before it gives up with a conflict.
 const ATTEMPTS: usize = 12;
@@ -88,6 +88,9 @@ impl Request<'_> {
         let (api_version, now) = (self.kind().api_version(), clock::now());
         if own {
             managed::update(self.stored().schema, None, &mut object, self.writer(&api_version, &now));
+        }
+        if *self.kind() == kinds::POD && self.server.options.admission.service_accounts {
+            admission::service_account::admit(self.server, &self.target.namespace, &mut object).await?;
         }
         (self.kind().rules.admit)(&mut object, &self.server.options.settings)?;
         let access = &self.server.access;
@@ -199,6 +202,24 @@ impl Request<'_> {
             Ok(new)
         })
         .await
+    }
+
+    /// PUT of subresource `scale`: `object` is a decoded Scale.
+    pub(crate) async fn replace_scale(&mut self, object: Value) -> Result<Reply, Failure> {
+        let settings = self.server.options.settings.clone();
+        let (options, target) = (self.options.clone(), self.target.clone());
+        let reply = self
+            .update(move |live, _| {
+                let live = live.ok_or_else(|| Failure::not_found(subject(&target)))?;
+                let (old, mut new) = (scale::load(live)?, object.clone());
+                let (api_version, now) = (kinds::SCALE.api_version(), clock::now());
+                let manager = &options.field_manager;
+                let writer = Writer { manager, api_version: &api_version, subresource: &target.subresource, now: &now };
+                managed::update(kinds::SCALE.schema, Some(&old), &mut new, writer);
+                scale::save(&target, live, &new, &settings)
+            })
+            .await?;
+        scale::reply(reply)
     }
 
     /// PUT, PATCH and apply: `produce` makes the new object from the stored one (`None`: there is none), defaulted and with
@@ -336,7 +357,7 @@ impl Request<'_> {
     fn check_update(&self, new: &Value, old: &Value) -> Result<(), Failure> {
         let settings = &self.server.options.settings;
         let errors = match self.target.subresource.as_str() {
-            "" => validation::update(self.kind(), new, old, settings),
+            "" | scale::NAME => validation::update(self.kind(), new, old, settings),
             "status" => validation::update_status(self.kind(), new, old, settings),
             "finalize" => kinds::namespace::validate_finalize(new),
             // Binding changes one field, checked where it is changed.
@@ -483,17 +504,22 @@ pub(crate) fn set_metadata(object: &mut Value, name: &'static str, value: impl I
     }
 }
 
+/// Returns the end of a generated name: five characters, none of which make words
+/// (k8s.io/apimachinery, util/rand).
+pub(crate) fn random_suffix() -> String {
+    const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+    (0..5).map(|_| ALPHABET[fastrand::usize(..ALPHABET.len())] as char).collect()
+}
+
 /// Name, uid and time of a new object.
 pub(crate) fn fill_system_fields(object: &mut Value, now: &str) {
-    const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     const MAX_PREFIX: usize = 58;
     arrange_metadata(object);
     let given = object.at("metadata");
     let prefix = given.text("generateName");
     if given.text("name").is_empty() && !prefix.is_empty() {
         let prefix: String = prefix.chars().take(MAX_PREFIX).collect();
-        let suffix: String = (0..5).map(|_| ALPHABET[fastrand::usize(..ALPHABET.len())] as char).collect();
-        set_metadata(object, "name", format!("{prefix}{suffix}"));
+        set_metadata(object, "name", format!("{prefix}{}", random_suffix()));
     }
     object.map_mut("metadata");
     set_metadata(object, "uid", uuid::Uuid::new_v4().to_string());

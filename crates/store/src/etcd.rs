@@ -8,6 +8,7 @@ mod feed;
 mod follow;
 mod keys;
 mod messages;
+mod monitor;
 #[cfg(test)]
 mod tests;
 
@@ -17,22 +18,24 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use tokio::task::AbortHandle;
+use tokio::task::JoinSet;
 use tonic::{Code, Status};
 
 use crate::window::{Keep, Past, Step, Windows};
-use crate::{Backend, Entry, Error, Guard, Outcome, Page, Range, Revision, Txn, Watch, Write};
-use client::{Again, Client};
+use crate::{Backend, Draft, Entry, Error, Guard, Outcome, Page, Range, Revision, SharedStore, Txn, Watch, Write};
+use client::{Answer, Client, Repeat};
 use feed::Feed;
 pub use keys::Decode;
 use keys::{Reader, revision, wire};
 use messages::{
-    Compare, CompareTarget, CompareValue, DeleteRangeRequest, KeyValue, PutRequest, RangeRequest, RangeResponse,
-    Request, RequestOp, Response, StatusRequest, StatusResponse, TxnRequest, TxnResponse,
+    Compare, CompareTarget, CompareValue, DeleteRangeRequest, KeyValue, LeaseGrantRequest, LeaseGrantResponse,
+    PutRequest, RangeRequest, RangeResponse, Request, RequestOp, Response, StatusRequest, StatusResponse, TxnRequest,
+    TxnResponse,
 };
 
 const RANGE: &str = "/etcdserverpb.KV/Range";
 const TXN: &str = "/etcdserverpb.KV/Txn";
+const LEASE_GRANT: &str = "/etcdserverpb.Lease/LeaseGrant";
 
 /// Keys in one answer of etcd. A list of more is put together of several, all of one revision: neither side has to hold
 /// the whole list as one message.
@@ -78,7 +81,8 @@ impl Default for EtcdOptions {
 #[derive(Debug)]
 pub struct Etcd {
     shared: Arc<Shared>,
-    follower: AbortHandle,
+    /// The tasks that follow etcd and check its members. They end with this value.
+    _tasks: JoinSet<()>,
 }
 
 /// What the store and the task that follows etcd both need.
@@ -98,18 +102,16 @@ impl Etcd {
     pub async fn connect(options: &EtcdOptions, decode: Decode) -> Result<Etcd, Error> {
         let client = Client::new(options)?;
         let reader = Reader::new(&options.prefix, decode);
+        let mut tasks = JoinSet::new();
+        if client.members() > 1 {
+            tasks.spawn(monitor::run(client.clone(), options.endpoints.clone(), any_key(&reader)));
+        }
         let start = current(&client, &reader).await?;
         let windows = Windows::new(start, Keep::Watched);
         let shared =
             Arc::new(Shared { client, reader, windows, compacted: AtomicU64::new(0), told: AtomicU64::new(start.0) });
-        let follower = tokio::spawn(follow::follow(shared.clone(), start)).abort_handle();
-        Ok(Etcd { shared, follower })
-    }
-}
-
-impl Drop for Etcd {
-    fn drop(&mut self) {
-        self.follower.abort();
+        tasks.spawn(follow::follow(shared.clone(), start));
+        Ok(Etcd { shared, _tasks: tasks })
     }
 }
 
@@ -130,8 +132,18 @@ impl Backend for Etcd {
         self.shared.clone().watch(prefix, after).boxed()
     }
 
+    fn shared(&self) -> Option<&dyn SharedStore> {
+        Some(self)
+    }
+
     fn revision(&self) -> BoxFuture<'_, Result<Revision, Error>> {
         async { self.shared.revision().await.inspect(|revision| self.shared.tell(*revision)) }.boxed()
+    }
+}
+
+impl SharedStore for Etcd {
+    fn put_for<'a>(&'a self, key: &'a str, draft: Draft, ttl: Duration) -> BoxFuture<'a, Result<(), Error>> {
+        async move { self.shared.put_for(key, draft, ttl).await }.boxed()
     }
 }
 
@@ -174,12 +186,19 @@ impl Shared {
     }
 
     async fn commit(&self, txn: &Txn) -> Result<Outcome, Error> {
-        let called = self.client.call(TXN, &self.request(txn), Again::IfUnsent).await;
-        let answer: TxnResponse = called.map_err(|status| unavailable(&status))?;
+        let repeat = if txn.applies_once() { Repeat::Always } else { Repeat::IfUnsent };
+        let called = self.client.call_counted::<_, TxnResponse>(TXN, &self.request(txn), repeat).await;
+        let Answer { message: answer, repeated } = called.map_err(|status| unavailable(&status))?;
         if answer.succeeded {
             let done = answer.header.map(|header| revision(header.revision)).unwrap_or_default();
             self.tell(done);
             return Ok(Outcome::Done(done));
+        }
+        if repeated {
+            // The first request may have been applied, and be the very reason why the second one
+            // was refused.
+            let unknown = "etcd: the answer to a write was lost; the write may have happened";
+            return Err(Error::Unavailable(unknown.into()));
         }
         let found = answer.responses.iter().map(|op| match &op.response {
             Some(Response::Range(range)) => range.kvs.first(),
@@ -188,6 +207,20 @@ impl Shared {
         let holds = |(guard, kv): (&Guard, Option<&KeyValue>)| guard.holds(kv.map(|kv| revision(kv.mod_revision)));
         let refused = txn.guards.iter().zip(found).position(|pair| !holds(pair));
         refused.map(Outcome::Refused).ok_or_else(|| Error::Unavailable("etcd refused without a reason".into()))
+    }
+
+    async fn put_for(&self, key: &str, draft: Draft, ttl: Duration) -> Result<(), Error> {
+        // A lease for each write, as kube-apiserver has it for values that live so short. Leases
+        // that no key has any more end by themselves.
+        let ask = LeaseGrantRequest { ttl: i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX) };
+        let granted = self.client.call::<_, LeaseGrantResponse>(LEASE_GRANT, &ask, Repeat::Always).await;
+        let lease = granted.map_err(|status| unavailable(&status))?.id;
+        let put = PutRequest { key: self.reader.outside(key), value: draft.json, lease };
+        let success = vec![RequestOp { request: Some(Request::Put(put)) }];
+        let request = TxnRequest { success, ..TxnRequest::default() };
+        // Written twice, it says the same, and ends with the same lease.
+        let written = self.client.call::<_, TxnResponse>(TXN, &request, Repeat::Always).await;
+        written.map(drop).map_err(|status| unavailable(&status))
     }
 
     /// The writes if all guards hold; otherwise a look at what the guards are about, to tell which did not.
@@ -207,7 +240,7 @@ impl Shared {
         };
         let write = |write: &Write| match write {
             Write::Put(key, draft) => {
-                Request::Put(PutRequest { key: self.reader.outside(key), value: draft.json.clone() })
+                Request::Put(PutRequest { key: self.reader.outside(key), value: draft.json.clone(), lease: 0 })
             }
             Write::Delete(key) => Request::DeleteRange(DeleteRangeRequest { key: self.reader.outside(key) }),
         };
@@ -227,7 +260,7 @@ impl Shared {
         }
         // Asked for first because a watch tells of a compaction only once it runs. 0 would mean now.
         let start = Revision(after.0.max(1));
-        self.range(&RangeRequest { count_only: true, revision: wire(start), ..self.nothing() }).await?;
+        self.range(&RangeRequest { revision: wire(start), ..any_key(&self.reader) }).await?;
         let feed = Feed::open(&self.client, self.reader.span(prefix, None), after).await?;
         if self.progress_can_be_asked().await {
             feed.ask_progress();
@@ -246,7 +279,7 @@ impl Shared {
     }
 
     async fn range(&self, request: &RangeRequest) -> Result<RangeResponse, Error> {
-        let status = match self.client.call(RANGE, request, Again::Harmless).await {
+        let status = match self.client.call(RANGE, request, Repeat::Always).await {
             Ok(answer) => return Ok(answer),
             Err(status) => status,
         };
@@ -265,26 +298,26 @@ impl Shared {
         self.compacted.fetch_max(upto.0, Ordering::Relaxed);
     }
 
-    fn nothing(&self) -> RangeRequest {
-        RangeRequest { key: self.reader.outside("/registry/health"), ..RangeRequest::default() }
-    }
-
     /// Whether the member answers questions for progress in order with its events. Older ones may answer too early
     /// (etcd issue 15220); kube-apiserver draws the line at the same versions.
     async fn progress_can_be_asked(&self) -> bool {
         let path = "/etcdserverpb.Maintenance/Status";
-        match self.client.call::<_, StatusResponse>(path, &StatusRequest {}, Again::Harmless).await {
+        match self.client.call::<_, StatusResponse>(path, &StatusRequest {}, Repeat::Always).await {
             Ok(status) => progress_works(&status.version),
             Err(_) => false,
         }
     }
 }
 
+/// A read that costs little and needs the majority of etcd's members. kube-apiserver checks etcd
+/// with the same key.
+fn any_key(reader: &Reader) -> RangeRequest {
+    RangeRequest { key: reader.outside("/registry/health"), count_only: true, ..RangeRequest::default() }
+}
+
 async fn current(client: &Client, reader: &Reader) -> Result<Revision, Error> {
-    let key = reader.outside("/registry/health");
-    let request = RangeRequest { key, count_only: true, ..RangeRequest::default() };
     let answer: RangeResponse =
-        client.call(RANGE, &request, Again::Harmless).await.map_err(|status| unavailable(&status))?;
+        client.call(RANGE, &any_key(reader), Repeat::Always).await.map_err(|status| unavailable(&status))?;
     Ok(answer.header.map(|header| revision(header.revision)).unwrap_or_default())
 }
 

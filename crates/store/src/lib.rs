@@ -15,6 +15,7 @@ mod txn;
 mod window;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
@@ -26,6 +27,13 @@ pub use memory::Memory;
 pub use page::{Page, Range};
 pub use txn::{Guard, Outcome, Txn, Write};
 pub use window::{Event, Watch};
+
+/// A store that several servers can use at the same time.
+pub trait SharedStore: Send + Sync {
+    /// Writes one key without conditions. The store deletes the key when `ttl`, in whole seconds,
+    /// has passed since the last write of this kind.
+    fn put_for<'a>(&'a self, key: &'a str, draft: Draft, ttl: Duration) -> BoxFuture<'a, Result<(), Error>>;
+}
 
 /// Keeps objects. Implementations behave alike: the contract suite holds them to it.
 pub trait Backend: Send + Sync + 'static {
@@ -39,6 +47,10 @@ pub trait Backend: Send + Sync + 'static {
     /// (`/registry/pods/`) or a part of it (`/registry/pods/default/`). A revision in the future is no mistake: the
     /// watch begins after it.
     fn watch<'a>(&'a self, prefix: &'a str, after: Revision) -> BoxFuture<'a, Result<Watch, Error>>;
+    /// Operations for servers that share this store. `None`: one server alone can use the store.
+    fn shared(&self) -> Option<&dyn SharedStore> {
+        None
+    }
     /// The newest revision.
     fn revision(&self) -> BoxFuture<'_, Result<Revision, Error>>;
     /// Whether it can be read and written, or what is the matter.

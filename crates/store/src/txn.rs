@@ -38,6 +38,19 @@ pub enum Outcome {
     Refused(usize),
 }
 
+impl Txn {
+    /// Returns whether the transaction cannot be applied twice, however often it is sent: it writes
+    /// a key that it requires to be at a revision, which the key never has again after that.
+    pub(crate) fn applies_once(&self) -> bool {
+        let written = |key: &str| {
+            self.writes.iter().any(|write| match write {
+                Write::Put(written, _) | Write::Delete(written) => **written == *key,
+            })
+        };
+        self.guards.iter().any(|guard| matches!(guard, Guard::At(key, _) if written(key)))
+    }
+}
+
 impl Guard {
     /// The key it is about.
     pub fn key(&self) -> &str {
@@ -52,5 +65,31 @@ impl Guard {
             Guard::Absent(_) => current.is_none(),
             Guard::At(_, revision) => current == Some(*revision),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Guard, Txn, Write};
+    use crate::{Draft, Revision};
+
+    #[test]
+    fn a_transaction_applies_once_if_it_changes_a_key_of_known_revision() {
+        let check = |guards: &[Guard], writes: &[Write], expect| {
+            let txn = Txn { guards: guards.to_vec(), writes: writes.to_vec() };
+            assert_eq!(txn.applies_once(), expect, "{txn:?}");
+        };
+        let put = |key: &str| Write::Put(key.into(), Draft { json: "{}".into(), gap: 1 });
+        let delete = |key: &str| Write::Delete(key.into());
+        let at = |key: &str| Guard::At(key.into(), Revision(7));
+        let absent = |key: &str| Guard::Absent(key.into());
+        check(&[at("/a")], &[put("/a")], true);
+        check(&[at("/a")], &[delete("/a")], true);
+        check(&[absent("/b"), at("/a")], &[put("/b"), put("/a")], true);
+        // The key may be deleted, and the second one would bring it back.
+        check(&[absent("/a")], &[put("/a")], false);
+        // Nothing changes the revision that is required.
+        check(&[at("/a")], &[put("/b")], false);
+        check(&[], &[put("/a")], false);
     }
 }

@@ -5,9 +5,9 @@ mod objects;
 
 use std::time::Duration;
 
-use fairlead_store::{Backend, Draft, Error, Etcd, EtcdOptions, EtcdTls, Event, Outcome, Revision, Watch};
-use fairlead_testkit::{Etcd as EtcdProcess, need};
-use objects::{all, decode, delete, draft, put, stored, txn, write};
+use fairlead_store::{Backend, Draft, Error, Etcd, EtcdOptions, EtcdTls, Event, Guard, Outcome, Revision, Watch};
+use fairlead_testkit::{Etcd as EtcdProcess, Relay, need};
+use objects::{all, decode, delete, draft, guarded, put, stored, txn, write};
 use tokio::time::timeout;
 
 const PODS: &str = "/registry/pods/";
@@ -135,6 +135,57 @@ async fn a_dead_endpoint_is_passed_over() {
     assert_eq!(next(&mut watch).await.expect("events").len(), 1);
     let error = Etcd::connect(&options(&[dead]), decode).await.expect_err("none answers");
     assert!(matches!(&error, Error::Unavailable(why) if why.contains("refused")), "{error}");
+}
+
+#[tokio::test]
+async fn a_member_that_falls_silent_is_left() {
+    if !need("a_member_that_falls_silent_is_left", "etcd") {
+        return;
+    }
+    let members = EtcdProcess::cluster::<3>();
+    let urls: Vec<String> = members.iter().map(EtcdProcess::url).collect();
+    // Nothing here ends because of a time limit of the store.
+    let options = EtcdOptions { request_timeout: Duration::from_secs(600), ..options(&urls) };
+    let store = Etcd::connect(&options, decode).await.expect("etcd answers");
+    let mut last = write(&store, [put(A, "0")]).await;
+    let mut watch = store.watch(PODS, last).await.expect("watch");
+    // One of them is the member that the store uses, and one is the leader.
+    for (number, frozen) in members.iter().enumerate() {
+        frozen.freeze();
+        // Its only guard makes sure that it is not applied twice, so that it can be sent to another
+        // member.
+        let update = guarded([Guard::At(A.into(), last)], [put(A, &format!("{number}"))]);
+        let outcome = in_time(store.commit(update)).await.expect("two of three members answer");
+        let Outcome::Done(revision) = outcome else { panic!("{outcome:?}") };
+        let events = next(&mut watch).await.expect("events");
+        assert_eq!(events.iter().map(|event| event.revision).collect::<Vec<_>>(), [revision]);
+        last = revision;
+        frozen.thaw();
+        // The cluster needs this member's vote when the next one freezes.
+        in_time(async { while Etcd::connect(&self::options(&[frozen.url()]), decode).await.is_err() {} }).await;
+    }
+}
+
+#[tokio::test]
+async fn a_write_whose_answer_was_lost_is_not_reported_as_refused() {
+    if !need("a_write_whose_answer_was_lost_is_not_reported_as_refused", "etcd") {
+        return;
+    }
+    let etcd = EtcdProcess::start();
+    let direct = connect(&etcd).await;
+    let first = write(&direct, [put(A, "1")]).await;
+    // Two ways to one member are to the store two members.
+    let target = etcd.address().parse().expect("an address");
+    let relays = [Relay::start(target), Relay::start(target)];
+    let urls = relays.each_ref().map(|relay| format!("http://{}", relay.address()));
+    let options = EtcdOptions { request_timeout: Duration::from_secs(600), ..options(&urls) };
+    let store = Etcd::connect(&options, decode).await.expect("etcd answers");
+    let used = relays.iter().find(|relay| relay.accepted() > 0).expect("the store is connected");
+    used.mute();
+    let update = store.commit(guarded([Guard::At(A.into(), first)], [put(A, "2")])).await;
+    assert!(matches!(&update, Err(Error::Unavailable(why)) if why.contains("may have happened")), "{update:?}");
+    let found = direct.get(A).await.expect("read").expect("there");
+    assert_eq!(found.json, stored("2", found.revision));
 }
 
 #[tokio::test]

@@ -17,6 +17,8 @@ pub struct Etcd {
     client: u16,
     peer: u16,
     flags: Vec<String>,
+    /// Name of this member and URLs of all, if the cluster has several.
+    member: Option<(String, String)>,
 }
 
 impl Etcd {
@@ -31,12 +33,53 @@ impl Etcd {
         for _ in 0..5 {
             let data = tempfile::tempdir().expect("a temporary directory");
             let flags = flags.to_vec();
-            let mut etcd = Etcd { child: None, data, client: free_port(), peer: free_port(), flags };
+            let mut etcd = Etcd { child: None, data, client: free_port(), peer: free_port(), flags, member: None };
             if etcd.run() {
                 return etcd;
             }
         }
         panic!("etcd does not start");
+    }
+
+    /// Starts the members of one cluster and waits until each of them answers.
+    pub fn cluster<const MEMBERS: usize>() -> [Etcd; MEMBERS] {
+        for _ in 0..5 {
+            let mut cluster = std::array::from_fn(|_| Etcd {
+                child: None,
+                data: tempfile::tempdir().expect("a temporary directory"),
+                client: free_port(),
+                peer: free_port(),
+                flags: Vec::new(),
+                member: None,
+            });
+            let name = |etcd: &Etcd| format!("member-{}", etcd.peer);
+            let members: Vec<String> =
+                cluster.iter().map(|etcd| format!("{}=http://127.0.0.1:{}", name(etcd), etcd.peer)).collect();
+            for etcd in &mut cluster {
+                etcd.member = Some((name(etcd), members.join(",")));
+                etcd.spawn();
+            }
+            if cluster.iter_mut().all(Etcd::answers) {
+                return cluster;
+            }
+        }
+        panic!("etcd does not start");
+    }
+
+    /// Stops its process as SIGSTOP does: its connections stay, and nothing is answered.
+    pub fn freeze(&self) {
+        self.signal("STOP");
+    }
+
+    /// Lets a process that was stopped go on.
+    pub fn thaw(&self) {
+        self.signal("CONT");
+    }
+
+    fn signal(&self, name: &str) {
+        let pid = self.pid().expect("it runs").to_string();
+        let status = Command::new("kill").args([&format!("-{name}"), &pid]).status().expect("there is a kill");
+        assert!(status.success(), "kill -{name} {pid}");
     }
 
     /// Where it listens, without the scheme.
@@ -77,21 +120,26 @@ impl Etcd {
     }
 
     fn run(&mut self) -> bool {
+        self.spawn();
+        self.answers()
+    }
+
+    fn spawn(&mut self) {
         let (client, peer) = (self.url(), format!("http://127.0.0.1:{}", self.peer));
+        let (name, members) = self.member.clone().unwrap_or_else(|| ("default".into(), format!("default={peer}")));
         let program = need::program("etcd").expect("the test asked for etcd");
         let child = Command::new(program)
             .arg("--data-dir")
             .arg(self.data.path().join("etcd"))
             .args(["--listen-client-urls", &client, "--advertise-client-urls", &client])
             .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
-            .args(["--initial-cluster", &format!("default={peer}")])
+            .args(["--name", &name, "--initial-cluster", &members])
             .args(&self.flags)
             .stdout(Stdio::null())
             .stderr(File::create(self.data.path().join("log")).expect("a log"))
             .spawn()
             .expect("etcd is there");
         self.child = Some(child);
-        self.answers()
     }
 
     fn answers(&mut self) -> bool {

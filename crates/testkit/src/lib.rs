@@ -9,6 +9,7 @@ pub mod https;
 pub mod image;
 pub mod kubectl;
 pub mod need;
+pub mod relay;
 pub mod server;
 pub mod suites;
 
@@ -16,6 +17,7 @@ pub use component::Component;
 pub use etcd::Etcd;
 pub use kubectl::Kubectl;
 pub use need::{full, need};
+pub use relay::Relay;
 pub use server::{ADMIN_TOKEN, Server};
 
 use std::net::TcpListener;

@@ -96,6 +96,21 @@ impl Server {
         }
     }
 
+    /// Ends it with SIGTERM, and waits until it has ended.
+    pub fn terminate(&mut self) {
+        self.signal("TERM");
+        if let Some(mut child) = self.child.take() {
+            child.wait().expect("it is ours");
+        }
+    }
+
+    /// Sends a signal to its process: `STOP`, `CONT`, ...
+    pub fn signal(&self, name: &str) {
+        let pid = self.pid().expect("it runs").to_string();
+        let status = Command::new("kill").args([&format!("-{name}"), &pid]).status().expect("there is a kill");
+        assert!(status.success(), "kill -{name} {pid}");
+    }
+
     /// Starts it again on the same port with the data it had.
     pub fn restart(&mut self) {
         self.restart_unready();

@@ -43,6 +43,28 @@ fn resources_are_listed_as_the_reference_server_does() {
         r#"{"name":"serviceaccounts/token","singularName":"","namespaced":true,"group":"authentication.k8s.io","version":"v1","kind":"TokenRequest","verbs":["create"]}"#,
     );
     check(
+        "",
+        "pods/eviction",
+        r#"{"name":"pods/eviction","singularName":"","namespaced":true,"group":"policy","version":"v1","kind":"Eviction","verbs":["create"]}"#,
+    );
+    check(
+        "",
+        "pods/proxy",
+        r#"{"name":"pods/proxy","singularName":"","namespaced":true,"kind":"PodProxyOptions","verbs":["create","delete","get","patch","update"]}"#,
+    );
+    check(
+        "apps",
+        "deployments",
+        &format!(
+            r#"{{"name":"deployments","singularName":"deployment","namespaced":true,"kind":"Deployment","verbs":{all},"shortNames":["deploy"],"categories":["all"]}}"#
+        ),
+    );
+    check(
+        "apps",
+        "deployments/scale",
+        r#"{"name":"deployments/scale","singularName":"","namespaced":true,"group":"autoscaling","version":"v1","kind":"Scale","verbs":["get","patch","update"]}"#,
+    );
+    check(
         "authentication.k8s.io",
         "tokenreviews",
         r#"{"name":"tokenreviews","singularName":"tokenreview","namespaced":false,"kind":"TokenReview","verbs":["create"]}"#,
@@ -86,8 +108,8 @@ fn groups_name_their_versions() {
     assert_eq!(group(KINDS, ""), None);
     assert_eq!(resources(KINDS, "discovery.k8s.io", "v2"), None);
     let all = groups(KINDS);
-    assert_eq!(all["groups"][0]["name"], "authentication.k8s.io");
-    assert_eq!(all["groups"].as_array().map(Vec::len), Some(7));
+    assert_eq!(all["groups"][0]["name"], "apps");
+    assert_eq!(all["groups"].as_array().map(Vec::len), Some(8));
 }
 
 #[test]
@@ -113,7 +135,7 @@ fn the_aggregated_form_nests_subresources() {
     let expect = r#"{"resource":"namespaces","responseKind":{"group":"","version":"","kind":"Namespace"},"scope":"Cluster","singularResource":"namespace","verbs":["create","delete","get","list","patch","update","watch"],"shortNames":["ns"],"subresources":[{"subresource":"finalize","responseKind":{"group":"","version":"","kind":"Namespace"},"verbs":["update"]},{"subresource":"status","responseKind":{"group":"","version":"","kind":"Namespace"},"verbs":["get","patch","update"]}]}"#;
     assert_eq!(namespace.map(Value::to_string).as_deref(), Some(expect));
     let groups = aggregated_groups(KINDS);
-    assert_eq!(groups["items"][0]["metadata"], json!({"name": "authentication.k8s.io"}));
+    assert_eq!(groups["items"][0]["metadata"], json!({"name": "apps"}));
     assert_eq!(groups["metadata"], json!({}));
 }
 

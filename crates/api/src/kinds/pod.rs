@@ -18,17 +18,19 @@ mod lifecycle;
 mod mounts;
 pub mod privileges;
 mod qos;
+pub mod requests;
 mod resources;
 mod scheduling;
 mod security;
 mod spec;
 mod status;
 mod table;
+pub(in crate::kinds) mod template;
 mod update;
 mod volumes;
 mod warnings;
 
-pub use binding::bind;
+pub use binding::{bind, disrupt};
 pub use deletion::{Grace, grace};
 pub(super) use resources::validate_amount;
 pub(super) use scheduling::validate_effect;
@@ -91,8 +93,8 @@ fn validate(pod: &Value, old: Option<&Value>, _: &Settings) -> FieldErrors {
     let (metadata, spec) = (pod.at("metadata"), pod.at("spec"));
     let path = Path::new("spec");
     let mut errors = FieldErrors::new();
-    spec::validate_annotations(metadata, spec, &mut errors);
-    spec::validate(metadata, spec, &path, &mut errors);
+    spec::validate_annotations(metadata, spec, &Path::new("metadata").child("annotations"), &mut errors);
+    spec::validate(spec, spec::Whose::Pod(metadata), &path, &mut errors);
     spec::validate_only_in_pods(spec, &path, &mut errors);
     if old.is_none() {
         spec::validate_only_on_create(spec, &path, &mut errors);

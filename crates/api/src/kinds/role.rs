@@ -67,47 +67,10 @@ fn cluster_role(object: &Value, old: Option<&Value>, _: &Settings) -> FieldError
     // Values that were let in before the rule was there may stay.
     let lenient = old.is_some_and(|old| {
         let had = old.at("aggregationRule").list("clusterRoleSelectors");
-        had.iter().any(|selector| !label_selector(selector, false, &path).is_empty())
+        had.iter().any(|selector| !meta::validate_label_selector(selector, false, &path).is_empty())
     });
     for (index, selector) in selectors.iter().enumerate() {
-        errors.extend(label_selector(selector, lenient, &path.index(index)));
-    }
-    errors
-}
-
-/// Mistakes in a `LabelSelector`.
-fn label_selector(selector: &Value, any_value: bool, path: &Path) -> FieldErrors {
-    let mut errors = meta::validate_labels(selector.at("matchLabels"), &path.child("matchLabels"));
-    for (index, expression) in selector.list("matchExpressions").iter().enumerate() {
-        errors.extend(requirement(expression, any_value, &path.child("matchExpressions").index(index)));
-    }
-    errors
-}
-
-fn requirement(requirement: &Value, any_value: bool, path: &Path) -> FieldErrors {
-    let values = requirement.texts("values");
-    let values_path = path.child("values");
-    let operator = requirement.text("operator");
-    let mut errors = match operator {
-        "In" | "NotIn" if values.is_empty() => FieldErrors::from([FieldError::required(
-            &values_path,
-            "must be specified when `operator` is 'In' or 'NotIn'",
-        )]),
-        "Exists" | "DoesNotExist" if !values.is_empty() => {
-            let why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-            FieldErrors::from([FieldError::forbidden(&values_path, why)])
-        }
-        "In" | "NotIn" | "Exists" | "DoesNotExist" => FieldErrors::new(),
-        other => {
-            FieldErrors::from([FieldError::invalid(&path.child("operator"), other, "not a valid selector operator")])
-        }
-    };
-    let key = requirement.text("key");
-    errors.extend(crate::field::invalid(&path.child("key"), key, names::label_key(key)));
-    if !any_value {
-        for (index, value) in values.iter().enumerate() {
-            errors.extend(crate::field::invalid(&values_path.index(index), value, names::label_value(value)));
-        }
+        errors.extend(meta::validate_label_selector(selector, lenient, &path.index(index)));
     }
     errors
 }

@@ -2,6 +2,7 @@
 
 use crate::schema::Struct;
 
+mod apps;
 mod endpoints;
 mod meta;
 mod service;
@@ -34,7 +35,7 @@ const fn of(of: &'static str, text: &'static str, fields: &'static [(&'static st
 
 /// Every text there is.
 pub fn all() -> impl Iterator<Item = &'static Text> {
-    [service::TEXTS, endpoints::TEXTS, meta::TEXTS, workloads::TEXTS].into_iter().flatten()
+    [service::TEXTS, endpoints::TEXTS, meta::TEXTS, apps::TEXTS, workloads::TEXTS].into_iter().flatten()
 }
 
 /// What a type is.

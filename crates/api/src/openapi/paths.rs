@@ -172,8 +172,10 @@ fn part_of(kind: &'static Kind, subresource: Subresource) -> Path {
     let about = About::part(kind, subresource);
     let (name, operations) = match subresource {
         Subresource::Status => ("status", vec![about.read(), about.patch(), about.replace()]),
+        Subresource::Scale => ("scale", vec![about.read(), about.patch(), about.replace()]),
         Subresource::Finalize => ("finalize", vec![about.replace()]),
         Subresource::Binding => ("binding", vec![about.create()]),
+        Subresource::Eviction => ("eviction", vec![about.create()]),
         Subresource::Token => ("token", vec![about.create()]),
         Subresource::Proxy => ("proxy", about.connect(EVERY_METHOD)),
         Subresource::Log => ("log", vec![Operation { answer: None, ..about.read() }]),
@@ -230,9 +232,23 @@ impl About {
         match subresource {
             Subresource::Status => About { suffix: "Status", ..own },
             Subresource::Finalize => About { suffix: "Finalize", ..own },
+            Subresource::Scale => About {
+                kind: "Scale",
+                group: "autoscaling",
+                schema: Some(&schema::autoscaling::SCALE),
+                suffix: "Scale",
+                ..own
+            },
             Subresource::Binding => {
                 About { kind: "Binding", schema: Some(&schema::core::BINDING), suffix: "Binding", ..own }
             }
+            Subresource::Eviction => About {
+                kind: "Eviction",
+                group: "policy",
+                schema: Some(&schema::policy::EVICTION),
+                suffix: "Eviction",
+                ..own
+            },
             Subresource::Token => About {
                 kind: "TokenRequest",
                 group: "authentication.k8s.io",

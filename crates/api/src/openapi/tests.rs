@@ -137,6 +137,8 @@ fn operations_have_names_of_their_own() {
         "deleteDiscoveryV1CollectionNamespacedEndpointSlice",
         "createRbacAuthorizationV1ClusterRole",
         "createCoreV1NamespacedServiceAccountToken",
+        "createCoreV1NamespacedPodEviction",
+        "connectGetCoreV1NamespacedPodProxy",
     ] {
         assert!(names.contains(id), "{id}");
     }
@@ -168,7 +170,7 @@ fn the_index_leads_to_every_version_by_a_hash() {
     let index = v3_index(KINDS, &[]);
     let url = index["paths"]["apis/discovery.k8s.io/v1"].text("serverRelativeURL");
     assert!(url.starts_with("/openapi/v3/apis/discovery.k8s.io/v1?hash="), "{url}");
-    assert_eq!(index["paths"].as_object().map(Map::len), Some(8));
+    assert_eq!(index["paths"].as_object().map(Map::len), Some(9));
     assert_eq!(v3_document(KINDS, &[], "nosuch.example.com", "v1"), None);
 }
 
@@ -213,12 +215,17 @@ fn the_protobuf_form_has_the_same_definitions() {
 fn every_text_is_about_a_field_that_exists() {
     let mut types = Vec::new();
     KINDS.iter().for_each(|kind| reach(kind.schema, &mut types));
-    for of in
-        [&core::BINDING, &schema::authentication::TOKEN_REQUEST, &schema::meta::DELETE_OPTIONS, &schema::meta::STATUS]
-    {
+    for of in [
+        &core::BINDING,
+        &schema::authentication::TOKEN_REQUEST,
+        &schema::meta::DELETE_OPTIONS,
+        &schema::meta::STATUS,
+        &schema::policy::EVICTION,
+    ] {
         reach(of, &mut types);
     }
     reach(&schema::meta::LIST_META, &mut types);
+    reach(&schema::autoscaling::SCALE, &mut types);
     for text in descriptions::all() {
         let about = types.iter().find(|of| descriptions::is_about(text, of));
         let about = about.unwrap_or_else(|| panic!("{} is no type", text.of));
@@ -247,6 +254,23 @@ fn what_makes_up_a_service_is_explained_to_the_last_field() {
             assert!(descriptions::of_field(of, field.name).is_some(), "{}.{}", of.name, field.name);
         }
     }
+}
+
+#[test]
+fn workloads_say_how_their_fields_merge() {
+    let document = document("apps");
+    let schemas = &document["components"]["schemas"];
+    let spec = &schemas["io.k8s.api.apps.v1.DeploymentSpec"];
+    assert_eq!(spec["required"], json!(["selector", "template"]));
+    assert_eq!(spec["properties"]["strategy"]["x-kubernetes-patch-strategy"], "retainKeys");
+    let conditions = &schemas["io.k8s.api.apps.v1.DeploymentStatus"]["properties"]["conditions"];
+    assert_eq!(conditions["x-kubernetes-list-map-keys"], json!(["type"]));
+    assert_eq!(schemas["io.k8s.api.apps.v1.DaemonSetStatus"]["required"].as_array().map(Vec::len), Some(4));
+    let scale = &document["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale"];
+    let autoscaling = json!({"group": "autoscaling", "version": "v1", "kind": "Scale"});
+    assert_eq!(scale["put"]["x-kubernetes-group-version-kind"], autoscaling);
+    assert_eq!(scale["get"]["operationId"], "readAppsV1NamespacedDeploymentScale");
+    assert_eq!(schemas["io.k8s.api.autoscaling.v1.Scale"]["x-kubernetes-group-version-kind"], json!([autoscaling]));
 }
 
 /// A type and all that it is made of.

@@ -12,7 +12,8 @@ use crate::schema::{Field, Presence, Shape, Struct};
 /// Writes the fields of an object; anything that is not an object is an empty one.
 pub(super) fn object(of: &'static Struct, object: &Value, out: &mut Writer) {
     static NONE: Value = Value::Null;
-    let mut fields: Vec<&Field> = of.fields.iter().collect();
+    // Kind and apiVersion of a nested object have no number: the wire does not carry them.
+    let mut fields: Vec<&Field> = of.fields.iter().filter(|field| field.number != 0).collect();
     fields.sort_by_key(|field| field.number);
     for field in fields {
         match (&field.shape, field.name) {

@@ -1,5 +1,6 @@
-//! The core group: Service, Endpoints, Namespace, Event, ConfigMap, Secret, ServiceAccount.
+//! The core group: Service, Endpoints, Namespace, Event, ConfigMap, Secret, ServiceAccount, ReplicationController.
 
+use super::pod::POD_TEMPLATE_SPEC;
 use super::{Field, Gate, Shape, Struct, TEXT, field, meta};
 use Shape::{List, Map, Struct as Object, Text};
 
@@ -175,6 +176,52 @@ pub static PORT_STATUS: Struct = message(
         field(1, "port", Shape::Int32).always().required(),
         field(2, "protocol", Text("v1.Protocol")).always().required().values(&["SCTP", "TCP", "UDP"]),
         field(3, "error", TEXT).pointer(),
+    ],
+);
+
+/// `ReplicationController`.
+pub static REPLICATION_CONTROLLER: Struct = message(
+    "ReplicationController",
+    &[
+        field(1, "metadata", Object(&meta::OBJECT_META)),
+        field(2, "spec", Object(&REPLICATION_CONTROLLER_SPEC)),
+        field(3, "status", Object(&REPLICATION_CONTROLLER_STATUS)),
+    ],
+);
+
+/// `ReplicationControllerCondition`.
+pub static REPLICATION_CONTROLLER_CONDITION: Struct = message(
+    "ReplicationControllerCondition",
+    &[
+        field(1, "type", Text("v1.ReplicationControllerConditionType")).always().required(),
+        field(2, "status", Text("v1.ConditionStatus")).always().required(),
+        field(3, "lastTransitionTime", Shape::Time).always(),
+        field(4, "reason", TEXT),
+        field(5, "message", TEXT),
+    ],
+);
+
+/// `ReplicationControllerSpec`.
+pub static REPLICATION_CONTROLLER_SPEC: Struct = message(
+    "ReplicationControllerSpec",
+    &[
+        field(1, "replicas", Shape::Int32).pointer().default("1"),
+        field(4, "minReadySeconds", Shape::Int32).default("0"),
+        field(2, "selector", Map(&TEXT)).atomic(),
+        field(3, "template", Object(&POD_TEMPLATE_SPEC)).pointer(),
+    ],
+);
+
+/// `ReplicationControllerStatus`.
+pub static REPLICATION_CONTROLLER_STATUS: Struct = message(
+    "ReplicationControllerStatus",
+    &[
+        field(1, "replicas", Shape::Int32).always().required(),
+        field(2, "fullyLabeledReplicas", Shape::Int32),
+        field(4, "readyReplicas", Shape::Int32),
+        field(5, "availableReplicas", Shape::Int32),
+        field(3, "observedGeneration", Shape::Int64),
+        field(6, "conditions", List(&Object(&REPLICATION_CONTROLLER_CONDITION))).keys(&["type"]).merge("type"),
     ],
 );
 

@@ -744,6 +744,18 @@ pub static POD_STATUS: Struct = message(
     ],
 );
 
+/// `PodTemplate`.
+pub static POD_TEMPLATE: Struct = message(
+    "PodTemplate",
+    &[field(1, "metadata", Object(&meta::OBJECT_META)), field(2, "template", Object(&POD_TEMPLATE_SPEC))],
+);
+
+/// `PodTemplateSpec`.
+pub static POD_TEMPLATE_SPEC: Struct = message(
+    "PodTemplateSpec",
+    &[field(1, "metadata", Object(&meta::OBJECT_META)), field(2, "spec", Object(&POD_SPEC))],
+);
+
 /// `PreferredSchedulingTerm`.
 pub static PREFERRED_SCHEDULING_TERM: Struct = message(
     "PreferredSchedulingTerm",

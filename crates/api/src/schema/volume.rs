@@ -260,6 +260,15 @@ pub static KEY_TO_PATH: Struct = message(
     ],
 );
 
+/// `ModifyVolumeStatus`.
+pub static MODIFY_VOLUME_STATUS: Struct = message(
+    "ModifyVolumeStatus",
+    &[
+        field(1, "targetVolumeAttributesClassName", TEXT),
+        field(2, "status", Text("v1.PersistentVolumeClaimModifyVolumeStatus")).always().required(),
+    ],
+);
+
 /// `NFSVolumeSource`.
 pub static NFS_VOLUME_SOURCE: Struct = message(
     "NFSVolumeSource",
@@ -274,6 +283,32 @@ pub static NFS_VOLUME_SOURCE: Struct = message(
 pub static OBJECT_FIELD_SELECTOR: Struct =
     message("ObjectFieldSelector", &[field(1, "apiVersion", TEXT), field(2, "fieldPath", TEXT).always().required()])
         .atomic();
+
+/// `PersistentVolumeClaim`, as a StatefulSet has it in `volumeClaimTemplates`: with its kind and apiVersion, which protobuf
+/// does not carry.
+pub static PERSISTENT_VOLUME_CLAIM: Struct = message(
+    "PersistentVolumeClaim",
+    &[
+        field(0, "kind", TEXT),
+        field(0, "apiVersion", TEXT),
+        field(1, "metadata", Object(&meta::OBJECT_META)),
+        field(2, "spec", Object(&PERSISTENT_VOLUME_CLAIM_SPEC)),
+        field(3, "status", Object(&PERSISTENT_VOLUME_CLAIM_STATUS)),
+    ],
+);
+
+/// `PersistentVolumeClaimCondition`.
+pub static PERSISTENT_VOLUME_CLAIM_CONDITION: Struct = message(
+    "PersistentVolumeClaimCondition",
+    &[
+        field(1, "type", Text("v1.PersistentVolumeClaimConditionType")).always().required(),
+        field(2, "status", Text("v1.ConditionStatus")).always().required(),
+        field(3, "lastProbeTime", Shape::Time).always(),
+        field(4, "lastTransitionTime", Shape::Time).always(),
+        field(5, "reason", TEXT),
+        field(6, "message", TEXT),
+    ],
+);
 
 /// `PersistentVolumeClaimSpec`.
 pub static PERSISTENT_VOLUME_CLAIM_SPEC: Struct = message(
@@ -293,6 +328,26 @@ pub static PERSISTENT_VOLUME_CLAIM_SPEC: Struct = message(
         field(7, "dataSource", Object(&TYPED_LOCAL_OBJECT_REFERENCE)).pointer(),
         field(8, "dataSourceRef", Object(&TYPED_OBJECT_REFERENCE)).pointer(),
         field(9, "volumeAttributesClassName", TEXT).pointer(),
+    ],
+);
+
+/// `PersistentVolumeClaimStatus`.
+pub static PERSISTENT_VOLUME_CLAIM_STATUS: Struct = message(
+    "PersistentVolumeClaimStatus",
+    &[
+        field(1, "phase", Text("v1.PersistentVolumeClaimPhase")).values(&["Bound", "Lost", "Pending"]),
+        field(2, "accessModes", List(&Text("v1.PersistentVolumeAccessMode"))).values(&[
+            "ReadOnlyMany",
+            "ReadWriteMany",
+            "ReadWriteOnce",
+            "ReadWriteOncePod",
+        ]),
+        field(3, "capacity", Map(&Shape::Quantity)),
+        field(4, "conditions", List(&Object(&PERSISTENT_VOLUME_CLAIM_CONDITION))).keys(&["type"]).merge("type"),
+        field(5, "allocatedResources", Map(&Shape::Quantity)),
+        field(7, "allocatedResourceStatuses", Map(&Text("v1.ClaimResourceStatus"))),
+        field(8, "currentVolumeAttributesClassName", TEXT).pointer(),
+        field(9, "modifyVolumeStatus", Object(&MODIFY_VOLUME_STATUS)).pointer(),
     ],
 );
 

@@ -5,7 +5,10 @@ use crate::value::Value;
 use crate::field::{FieldError, FieldErrors, Path};
 use crate::{Failure, Look, names};
 
+mod object;
 mod parse;
+
+pub use object::Expression;
 
 /// A parsed label selector.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -22,6 +25,8 @@ struct Requirement {
 
 #[derive(Debug, Clone, PartialEq)]
 enum Wanted {
+    /// There, with this value.
+    Equals(String),
     /// There, with one of these values.
     In(Vec<String>),
     /// Not there, or with another value.
@@ -62,6 +67,7 @@ impl Wanted {
         let among = |values: &[String], value: &str| values.binary_search_by(|v| v.as_str().cmp(value)).is_ok();
         let number = |value: &str| value.parse::<i64>().ok();
         match self {
+            Wanted::Equals(wanted) => value == Some(wanted.as_str()),
             Wanted::In(values) => value.is_some_and(|value| among(values, value)),
             Wanted::NotIn(values) => !value.is_some_and(|value| among(values, value)),
             Wanted::Exists => value.is_some(),
@@ -111,7 +117,8 @@ impl Requirement {
             return Err(together(&errors));
         }
         let wanted = match operator {
-            Operator::In | Operator::Equals => Wanted::In(values),
+            Operator::In => Wanted::In(values),
+            Operator::Equals => Wanted::Equals(values.into_iter().next().unwrap_or_default()),
             Operator::NotIn | Operator::NotEquals => Wanted::NotIn(values),
             Operator::GreaterThan => Wanted::GreaterThan(number),
             Operator::LessThan => Wanted::LessThan(number),

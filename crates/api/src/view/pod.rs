@@ -118,6 +118,17 @@ pub struct PodStatus {
     /// Its state.
     #[serde(deserialize_with = "nullable")]
     pub conditions: Vec<Condition>,
+    /// State of its containers.
+    #[serde(deserialize_with = "nullable")]
+    pub container_statuses: Vec<ContainerStatus>,
+}
+
+/// State of a container.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ContainerStatus {
+    /// Number of times the container was started again.
+    pub restart_count: i32,
 }
 
 /// An address of a Pod.

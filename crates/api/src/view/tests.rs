@@ -65,3 +65,24 @@ fn a_pod_with_one_address_in_the_old_field_has_an_address() {
     let pod: Pod = read(json!({"status": {"podIP": "10.1.0.1", "podIPs": [{"ip": "10.1.0.1"}, {"ip": "fd00::1"}]}}));
     assert_eq!(pod.addresses().collect::<Vec<_>>(), ["10.1.0.1", "fd00::1"]);
 }
+
+#[test]
+fn a_selector_of_an_object_selects_labels_that_meet_all_requirements() {
+    let labels: BTreeMap<String, String> =
+        [("app", "web"), ("tier", "front")].map(|(k, v)| (k.into(), v.into())).into();
+    for (selector, selects) in [
+        (r#"{"matchLabels": {"app": "web"}}"#, true),
+        (r#"{"matchLabels": {"app": "web", "tier": "back"}}"#, false),
+        (r#"{"matchExpressions": [{"key": "tier", "operator": "In", "values": ["back", "front"]}]}"#, true),
+        (r#"{"matchExpressions": [{"key": "other", "operator": "NotIn", "values": ["x"]}]}"#, true),
+        (r#"{"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}"#, false),
+        (r#"{"matchExpressions": [{"key": "app", "operator": "Exists"}], "matchLabels": {"app": "db"}}"#, false),
+        // Nothing is asked for, or nothing that can be understood: a controller that acts on it would take all Pods.
+        ("{}", false),
+        (r#"{"matchLabels": null}"#, false),
+        (r#"{"matchExpressions": [{"key": "app", "operator": "Like", "values": ["web"]}]}"#, false),
+    ] {
+        let parsed: ObjectSelector = serde_json::from_str(selector).expect("a selector");
+        assert_eq!(parsed.matches(&labels), selects, "{selector}");
+    }
+}

@@ -32,6 +32,8 @@ use crate::owner::{Ownership, Presence};
 const SENT: usize = 16;
 /// Who leaves waits for others to begin, but no longer than this.
 const GRACE: Duration = Duration::from_millis(600);
+/// Time between two attempts to open the sockets of announcements.
+const START_RETRY: Duration = Duration::from_millis(500);
 
 /// The work of an announcer.
 #[derive(Debug)]
@@ -55,7 +57,7 @@ impl Task {
     /// Works until told to stop; then others are told so that they take over at once. An error only if the machine does not let
     /// us: packets and rules need privileges.
     pub async fn run(mut self, cluster: Cluster, stop: CancellationToken) -> Result<(), Error> {
-        let lan = Lan::start()?;
+        let Some(lan) = start_lan(&stop).await? else { return Ok(()) };
         let input = stop.run_until_cancelled(self.input.wait_for(Option::is_some)).await;
         let Some(Ok(input)) = input.map(|input| input.map(|input| input.clone().unwrap_or_default())) else {
             return Ok(());
@@ -65,6 +67,27 @@ impl Task {
         stop.run_until_cancelled(work.run()).await;
         work.leave().await;
         Ok(())
+    }
+}
+
+/// Opens the sockets of announcements. Errors that may go by themselves are tried again until told
+/// to stop (`None`).
+async fn start_lan(stop: &CancellationToken) -> Result<Option<Lan>, Error> {
+    let mut told = false;
+    loop {
+        match Lan::start() {
+            Err(error) if error.is_temporary() => {
+                if !std::mem::replace(&mut told, true) {
+                    tracing::warn!(
+                        "addresses of load balancers cannot be announced yet, which is tried again: {error}"
+                    );
+                }
+                if stop.run_until_cancelled(tokio::time::sleep(START_RETRY)).await.is_none() {
+                    return Ok(None);
+                }
+            }
+            lan => return lan.map(Some),
+        }
     }
 }
 

@@ -26,6 +26,8 @@ pub(super) trait AnyTable: Send + Sync {
     fn settle_one(&mut self) -> Option<Option<Problem>>;
     /// What has changed since this was last asked.
     fn take(&mut self) -> Taken;
+    /// True if there is no such object, or its deletion has begun.
+    fn is_deleted(&self, key: &Key) -> bool;
     /// The table itself.
     fn as_any(&self) -> &dyn Any;
 }
@@ -154,6 +156,10 @@ impl<T: View> AnyTable for Table<T> {
         // What came and went between two looks never was.
         let changes: Vec<_> = changes.filter(|change| change.old.is_some() || change.new.is_some()).collect();
         Taken { count: changes.len(), changes: Box::new(changes) }
+    }
+
+    fn is_deleted(&self, key: &Key) -> bool {
+        self.get(&key.namespace, &key.name).is_none_or(|view| view.meta().deletion_timestamp.is_some())
     }
 
     fn as_any(&self) -> &dyn Any {

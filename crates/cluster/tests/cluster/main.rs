@@ -8,3 +8,4 @@ mod mirror;
 mod programmed;
 mod recorder;
 mod requests;
+mod servers;

@@ -22,8 +22,8 @@ spec:
 # Nothing here.
 --- {apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: other, labels: {app: x}}}
 ---
-apiVersion: apps/v1
-kind: Deployment
+apiVersion: batch/v1
+kind: Job
 metadata: {name: web}
 ---
 apiVersion: v1
@@ -49,7 +49,7 @@ async fn files_read_like_a_cluster() {
     write(dir.path(), &[("a.yaml", YAML), ("more/b.json", JSON), ("README.md", "not: [a manifest")]);
     let (cluster, skipped) = Cluster::from_manifests(dir.path()).expect("manifests");
     let skipped: Vec<_> = skipped.iter().map(|skipped| (skipped.kind.as_str(), skipped.name.as_str())).collect();
-    assert_eq!(skipped, [("apps/v1 Deployment", "web")]);
+    assert_eq!(skipped, [("batch/v1 Job", "web")]);
 
     let web = cluster.get(&kinds::SERVICE, "default", "web").await.expect("a Service");
     assert_eq!((&web["spec"]["type"], &web["spec"]["ports"][0]["protocol"]), (&"ClusterIP".into(), &"TCP".into()));

@@ -37,9 +37,22 @@ fn of_a_name_that_stands_twice_the_first_counts() {
 
 #[test]
 fn a_star_leaves_what_runs_pods_to_the_cluster_that_has_it() {
-    let all = Choice::parse("*,scheduler,nodeipam,serviceaccount").expect("names");
+    let all = Choice::parse(
+        "*,daemonset,deployment,nodeipam,replicaset,replicationcontroller,root-ca-cert-publisher,scheduler,serviceaccount,statefulset",
+    )
+    .expect("names");
     assert_eq!(all, Choice::all());
     let some = Choice::parse("*").expect("a star");
-    let left = [Controller::Scheduler, Controller::NodeIpam, Controller::ServiceAccount];
+    let left = [
+        Controller::DaemonSet,
+        Controller::Deployment,
+        Controller::NodeIpam,
+        Controller::ReplicaSet,
+        Controller::ReplicationController,
+        Controller::RootCaPublisher,
+        Controller::Scheduler,
+        Controller::ServiceAccount,
+        Controller::StatefulSet,
+    ];
     assert!(left.into_iter().all(|controller| !some.has(controller)), "{some}");
 }

@@ -3,27 +3,32 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::view::{Node, NodeSelector, Pod, Requirement, Taint, Term, Toleration};
+use super::view::{Node, NodeSelector, Pod, PodSpec, Requirement, Taint, Term, Toleration};
 
 /// Why a Pod cannot go to a Node; said as kube-scheduler says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     Selector,
     Taint,
     NotReady,
     Unschedulable,
     Full,
+    /// The Pod requests more of a resource than the Node has. What other Pods request is not
+    /// counted.
+    Insufficient(&'static str),
 }
 
 impl Refusal {
-    fn text(self) -> &'static str {
-        match self {
+    fn text(self) -> String {
+        let text = match self {
             Refusal::Selector => "node(s) didn't match Pod's node affinity/selector",
             Refusal::Taint => "node(s) had untolerated taint(s)",
             Refusal::NotReady => "node(s) were not ready",
             Refusal::Unschedulable => "node(s) were unschedulable",
             Refusal::Full => "Too many pods",
-        }
+            Refusal::Insufficient(resource) => return format!("Insufficient {resource}"),
+        };
+        text.to_owned()
     }
 }
 
@@ -33,7 +38,7 @@ const REPEATED: [&str; 3] =
 
 /// The first of the Nodes that takes the Pod; they come with the number of their Pods, those with the fewest first. If none
 /// does: why, Node by Node.
-pub(super) fn choose<'a>(
+pub(crate) fn choose<'a>(
     pod: &Pod,
     nodes: impl Iterator<Item = (usize, &'a Node)>,
 ) -> Result<&'a Node, Vec<(&'a str, Refusal)>> {
@@ -49,7 +54,7 @@ pub(super) fn choose<'a>(
 
 /// Why this Node does not take the Pod.
 fn refusal(pod: &Pod, node: &Node, pods: usize) -> Option<Refusal> {
-    let tolerates = |taint: &Taint| pod.spec.tolerations.iter().any(|toleration| tolerates(toleration, taint));
+    let tolerates = |taint: &Taint| tolerates_taint(&pod.spec, taint);
     let repeated =
         |key: &str| tolerates(&Taint { key: key.to_owned(), effect: "NoSchedule".to_owned(), ..Taint::default() });
     if node.spec.unschedulable && !repeated(REPEATED[2]) {
@@ -58,15 +63,24 @@ fn refusal(pod: &Pod, node: &Node, pods: usize) -> Option<Refusal> {
     if !node.is_ready() && !repeated(REPEATED[0]) {
         return Some(Refusal::NotReady);
     }
-    let keeps_away = |taint: &&Taint| taint.effect != "PreferNoSchedule" && !REPEATED.contains(&taint.key.as_str());
+    let keeps_away = |taint: &&Taint| taint.effect != "PreferNoSchedule" && !repeats_condition(taint);
     if node.spec.taints.iter().filter(keeps_away).any(|taint| !tolerates(taint)) {
         return Some(Refusal::Taint);
     }
-    if !wanted(pod, node) {
+    if !wants(&pod.spec, node) {
         return Some(Refusal::Selector);
     }
-    node.room().filter(|room| pods >= *room).map(|_| Refusal::Full)
+    if node.room().is_some_and(|room| pods >= room) {
+        return Some(Refusal::Full);
+    }
+    let greater =
+        |resource: &&str| node.capacity(resource).is_some_and(|capacity| pod.spec.requested(resource) > capacity);
+    // The Node would reject the Pod, and the Pod would have failed.
+    RESOURCES.into_iter().find(greater).map(Refusal::Insufficient)
 }
+
+/// Resources of which a Pod may not request more than its Node has.
+const RESOURCES: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 
 fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
     if !toleration.effect.is_empty() && toleration.effect != taint.effect {
@@ -85,11 +99,21 @@ fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
     }
 }
 
-/// Whether the Node has the labels the Pod asks for.
-fn wanted(pod: &Pod, node: &Node) -> bool {
+/// True for a taint that repeats what the Node's own conditions and fields say.
+pub(crate) fn repeats_condition(taint: &Taint) -> bool {
+    REPEATED.contains(&taint.key.as_str())
+}
+
+/// True if one of the tolerations of a Pod covers the taint.
+pub(crate) fn tolerates_taint(spec: &PodSpec, taint: &Taint) -> bool {
+    spec.tolerations.iter().any(|toleration| tolerates(toleration, taint))
+}
+
+/// True if the Node has the name and the labels that the Pod requires.
+pub(crate) fn wants(spec: &PodSpec, node: &Node) -> bool {
     let labels = &node.metadata.labels;
-    let selected = pod.spec.node_selector.iter().all(|(key, value)| labels.get(key) == Some(value));
-    let required = pod.spec.affinity.node_affinity.required.as_ref();
+    let selected = spec.node_selector.iter().all(|(key, value)| labels.get(key) == Some(value));
+    let required = spec.affinity.node_affinity.required.as_ref();
     selected && required.is_none_or(|required| matches(required, node))
 }
 
@@ -123,7 +147,7 @@ fn satisfied(wanted: &Requirement, value: Option<&str>) -> bool {
 const NAMED: usize = 3;
 
 /// Why no Node takes a Pod, in a sentence.
-pub(super) fn explain(refused: &[(&str, Refusal)]) -> String {
+pub(crate) fn explain(refused: &[(&str, Refusal)]) -> String {
     if refused.is_empty() {
         return "no nodes available to schedule pods".to_owned();
     }

@@ -223,7 +223,7 @@ async fn an_object_of_an_owner_of_unknown_kind_is_never_touched() {
     let house = House::near().await;
     house.control(CONTROLLER);
     let gone = house.config_map("gone", json!({})).await;
-    let unknown = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "9"});
+    let unknown = json!({"apiVersion": "batch/v1", "kind": "Job", "name": "web", "uid": "9"});
     let owners = json!({"ownerReferences": [unknown, owner("ConfigMap", &gone)]});
     house.config_map("kept", owners).await;
     delete(&house, "gone").await;

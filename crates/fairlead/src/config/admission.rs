@@ -1,15 +1,17 @@
 //! Admission plugins by name: which are known, which are asked for.
 
 use anyhow::bail;
+use fairlead_control::{Choice, Controller};
 use fairlead_server::ExternalIps;
 
 use super::Flags;
+use super::flags::Text;
 use super::value::list;
 
 /// Plugins that are used unless somebody says otherwise.
-const DEFAULT: &[&str] = &["NamespaceLifecycle", "ServiceAccount", "DefaultTolerationSeconds"];
-/// Plugins that are used when somebody asks.
-const OPTIONAL: &[&str] = &["DenyServiceExternalIPs"];
+const DEFAULT: &[&str] = &["NamespaceLifecycle", "DefaultTolerationSeconds", "RuntimeClass"];
+/// Plugins that can be switched.
+const OPTIONAL: &[&str] = &["DenyServiceExternalIPs", "ServiceAccount"];
 /// Names kube-apiserver knows for kinds we do not serve: nothing to do, so asking for them or against them is fine.
 const WITHOUT_WORK: &[&str] = &[
     "AlwaysAdmit",
@@ -32,7 +34,6 @@ const WITHOUT_WORK: &[&str] = &[
     "PodTopologyLabels",
     "Priority",
     "ResourceQuota",
-    "RuntimeClass",
     "StorageObjectInUseProtection",
     "TaintNodesByCondition",
     "ValidatingAdmissionPolicy",
@@ -50,6 +51,17 @@ pub(super) fn external_ips(flags: &Flags) -> ExternalIps {
     } else {
         ExternalIps::Privileged
     }
+}
+
+/// Returns true if Pods get their accounts (plugin ServiceAccount). Without a word it depends on
+/// the controller that makes the account `default` of every namespace: without that, every Pod
+/// would be refused.
+pub(super) fn service_accounts(flags: &Flags, controllers: &Choice) -> bool {
+    let names = |plugins: &Option<Vec<Text>>| list(plugins).iter().any(|plugin| plugin == "ServiceAccount");
+    if names(&flags.enable_admission_plugins) {
+        return true;
+    }
+    controllers.has(Controller::ServiceAccount) && !names(&flags.disable_admission_plugins)
 }
 
 /// Checks the names of plugins, and returns the default ones that are not to be used.

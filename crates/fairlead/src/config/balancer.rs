@@ -28,6 +28,9 @@ pub(crate) struct BalancerFlags {
     /// The kubeconfig of the cluster [default: as kubectl finds it, then the account of the Pod we run in]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<Text>,
+    /// URLs of API servers, in place of the kubeconfig's; others are learned
+    #[arg(long, value_name = "URL,...")]
+    master: Option<Vec<Text>>,
     /// The name of the Node this machine is [default: its host name]
     #[arg(long, alias = "hostname-override", value_name = "NAME")]
     node_name: Option<Text>,
@@ -61,6 +64,8 @@ pub(crate) struct BalancerFlags {
 #[derive(Debug, Clone)]
 pub(crate) struct Balancer {
     pub(crate) kubeconfig: Option<PathBuf>,
+    /// URLs of API servers; none: the kubeconfig's.
+    pub(crate) masters: Vec<String>,
     pub(crate) settings: Settings,
     pub(crate) log_format: LogFormat,
     pub(crate) log_level: LevelFilter,
@@ -83,6 +88,7 @@ impl Balancer {
         let provisioning = if elect { Provisioning::Elected } else { Provisioning::Here };
         Ok(Balancer {
             kubeconfig: path(&flags.kubeconfig),
+            masters: value::list(&flags.master),
             settings: said.settings(provisioning)?,
             log_format: log_format(&flags.log_format)?,
             log_level: log_level(&flags.log_level)?,

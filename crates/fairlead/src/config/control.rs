@@ -1,11 +1,14 @@
 //! What the controllers run with: in the process of the API server, or as `fairlead control` against any cluster.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use anyhow::Context;
 use clap::Args;
 use fairlead_control::{Choice, Options};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use tracing_subscriber::filter::LevelFilter;
 
 use super::flags::Text;
@@ -18,6 +21,9 @@ pub(crate) struct ControlFlags {
     /// The kubeconfig of the cluster [default: as kubectl finds it, then the account of the Pod we run in]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<Text>,
+    /// URLs of API servers, in place of the kubeconfig's; others are learned
+    #[arg(long, value_name = "URL,...")]
+    master: Option<Vec<Text>>,
     /// Controllers to run: names, * for all, -NAME for all but that one [default: *]
     #[arg(long, value_name = "NAME,...", allow_hyphen_values = true)]
     controllers: Option<Text>,
@@ -30,6 +36,10 @@ pub(crate) struct ControlFlags {
     /// How long a Node may be silent until it counts as not ready [default: 50s]
     #[arg(long, value_name = "DURATION")]
     node_monitor_grace_period: Option<Text>,
+    /// Certificates by which Pods know the API server, published in every namespace by
+    /// root-ca-certificate-publisher-controller [default: those of the kubeconfig]
+    #[arg(long, value_name = "FILE")]
+    root_ca_file: Option<Text>,
     /// Act only while holding a Lease, so that several can run and one works [default: true]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     leader_elect: Option<Text>,
@@ -54,6 +64,8 @@ pub(crate) struct ControlFlags {
 #[derive(Debug, Clone)]
 pub(crate) struct Control {
     pub(crate) kubeconfig: Option<PathBuf>,
+    /// URLs of API servers; none: the kubeconfig's.
+    pub(crate) masters: Vec<String>,
     pub(crate) options: Options,
     /// Namespace and name of the Lease of whoever acts; `None`: act at once.
     pub(crate) lease: Option<(String, String)>,
@@ -85,15 +97,27 @@ impl Control {
             !options.choice.is_empty(),
             value::invalid("controllers", text(&flags.controllers), "it leaves nothing to run")
         );
+        let root_ca = path(&flags.root_ca_file).map(|file| read_certificates(&file)).transpose()?;
         Ok(Control {
             kubeconfig: path(&flags.kubeconfig),
-            options,
+            masters: value::list(&flags.master),
+            options: Options { root_ca, ..options },
             lease: elect.then_some(lease),
             metrics: value::address("metrics-bind-address", &flags.metrics_bind_address, METRICS)?,
             log_format: log_format(&flags.log_format)?,
             log_level: log_level(&flags.log_level)?,
         })
     }
+}
+
+/// Reads the file of `--root-ca-file`. kube-controller-manager, too, starts only with a certificate
+/// in it.
+fn read_certificates(file: &Path) -> anyhow::Result<String> {
+    let pem = std::fs::read_to_string(file).with_context(|| format!("--root-ca-file: {}", file.display()))?;
+    let certificates = CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<Vec<_>, _>>();
+    let found = certificates.with_context(|| format!("--root-ca-file: {}", file.display()))?.len();
+    anyhow::ensure!(found > 0, "--root-ca-file: {}: no certificate found", file.display());
+    Ok(pem)
 }
 
 /// Where kube-controller-manager told its metrics when it still told them to whoever asks.

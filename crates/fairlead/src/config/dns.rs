@@ -21,8 +21,8 @@ pub(crate) struct DnsFlags {
     /// The kubeconfig of the cluster [default: as kubectl finds it, then the account of the Pod we run in]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<Text>,
-    /// The URL of the API server, in place of the kubeconfig's
-    #[arg(long, value_name = "URL")]
+    /// URLs of API servers, in place of the kubeconfig's; others are learned
+    #[arg(long, value_name = "URL,...")]
     master: Option<Text>,
     /// Objects from a file or directory instead of a cluster
     #[arg(long, value_name = "FILE|DIR")]

@@ -134,6 +134,10 @@ flags! {
     #[arg(value_name = "URL,...")]
     #[serde(deserialize_with = "once")]
     service_account_issuer: Option<Vec<Text>>,
+    /// URL at which clients find the keys that check ServiceAccount tokens, for OpenID Connect
+    /// discovery [default: /openid/v1/jwks below the first issuer]
+    #[arg(value_name = "URL")]
+    service_account_jwks_uri: Option<Text>,
     /// Keys that check ServiceAccount tokens
     #[arg(value_name = "FILE,...")]
     #[serde(deserialize_with = "once")]
@@ -141,11 +145,12 @@ flags! {
     /// The key that signs ServiceAccount tokens [default: one we make]
     #[arg(value_name = "FILE")]
     service_account_signing_key_file: Option<Text>,
-    /// Admission plugins to use besides the default ones, as DenyServiceExternalIPs
+    /// Admission plugins to use besides the default ones: DenyServiceExternalIPs, ServiceAccount
+    /// [default: ServiceAccount where serviceaccount-controller runs]
     #[arg(value_name = "PLUGIN,...")]
     #[serde(deserialize_with = "once")]
     enable_admission_plugins: Option<Vec<Text>>,
-    /// Admission plugins not to use, as DenyServiceExternalIPs
+    /// Admission plugins not to use: DenyServiceExternalIPs, ServiceAccount
     #[arg(value_name = "PLUGIN,...")]
     #[serde(deserialize_with = "once")]
     disable_admission_plugins: Option<Vec<Text>>,

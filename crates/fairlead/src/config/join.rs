@@ -25,9 +25,9 @@ pub(crate) struct JoinFlags {
     /// Config file, of which the key `images` counts [default: /etc/fairlead/config.yaml, then $XDG_CONFIG_HOME/fairlead/config.yaml]
     #[arg(long, value_name = "FILE")]
     config: Option<Text>,
-    /// The server to join, as https://192.0.2.1:6443; afterwards it is remembered
-    #[arg(long, value_name = "URL")]
-    server: Option<Text>,
+    /// The server to join, as https://192.0.2.1:6443, or several; afterwards it is remembered
+    #[arg(long, value_name = "URL,...")]
+    server: Option<Vec<Text>>,
     /// What `fairlead token` prints there; afterwards it is not needed
     #[arg(long, value_name = "TOKEN")]
     token: Option<Text>,
@@ -82,8 +82,8 @@ pub(crate) struct JoinFlags {
 #[derive(Debug, Clone)]
 pub(crate) struct Join {
     pub(crate) data_dir: PathBuf,
-    /// `None`: the one this machine has joined.
-    pub(crate) server: Option<String>,
+    /// None: those of the cluster that this machine has joined.
+    pub(crate) servers: Vec<String>,
     /// `None`: this machine has joined.
     pub(crate) token: Option<Token>,
     pub(crate) name: String,
@@ -122,8 +122,9 @@ impl Join {
             .node_ip
             .as_ref()
             .map(|Text(text)| text.parse::<IpAddr>().map_err(|error| value::invalid("node-ip", text, error)));
-        let server = Some(text(&flags.server).trim_end_matches('/')).filter(|url| !url.is_empty());
-        if let Some(url) = server.filter(|url| !url.starts_with("https://")) {
+        let servers: Vec<String> =
+            value::list(&flags.server).iter().map(|url| url.trim_end_matches('/').to_owned()).collect();
+        if let Some(url) = servers.iter().find(|url| !url.starts_with("https://")) {
             return Err(value::invalid("server", url, "want a URL that begins with https://"));
         }
         let file = path(&flags.config).or_else(|| environment.config_file());
@@ -131,7 +132,7 @@ impl Join {
         images::images(images.as_deref())?;
         Ok(Join {
             data_dir: path(&flags.data_dir).map_or_else(|| environment.data_dir(), Ok)?,
-            server: server.map(str::to_owned),
+            servers,
             token: flags.token.as_ref().map(|Text(text)| Token::parse(text)).transpose()?,
             name: proxy::node_name(text(&flags.hostname_override))?,
             node_ip: node_ip.transpose()?,

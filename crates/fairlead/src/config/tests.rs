@@ -26,6 +26,17 @@ fn config(arguments: &[&str]) -> anyhow::Result<Config> {
 }
 
 #[test]
+fn pods_get_accounts_where_every_namespace_has_one() {
+    let given = |arguments: &[&str]| config(arguments).expect("good flags").service_accounts;
+    assert!(load(Flags::default(), Role::Up, &environment()).expect("defaults").service_accounts);
+    // `*` leaves serviceaccount-controller out, and without it no namespace has an account.
+    assert!(!given(&[]) && !given(&["--controllers=*"]));
+    assert!(given(&["--controllers=*,serviceaccount-controller"]));
+    assert!(given(&["--enable-admission-plugins=ServiceAccount"]));
+    assert!(!given(&["--controllers=serviceaccount-controller", "--disable-admission-plugins=ServiceAccount"]));
+}
+
+#[test]
 fn the_defaults_are_those_of_the_documents() {
     let config = config(&[]).expect("defaults");
     assert_eq!(config.bind_address.to_string(), "127.0.0.1");
@@ -60,7 +71,7 @@ fn flags_are_read_as_kube_apiserver_writes_them() {
         "--feature-gates=ServiceTopology=true,SCTPSupport=true",
         "--runtime-config=api/all=true,discovery.k8s.io/v1beta1=true",
         "--enable-admission-plugins=NodeRestriction,DenyServiceExternalIPs",
-        "--disable-admission-plugins=ServiceAccount",
+        "--disable-admission-plugins=NamespaceLifecycle,ServiceAccount",
         "--external-ip-range=192.0.2.0/24,2001:db8::/32",
         "--etcd-servers=http://127.0.0.1:2379",
         "--service-account-issuer=https://a",
@@ -85,7 +96,7 @@ fn flags_are_read_as_kube_apiserver_writes_them() {
     assert_eq!(config.runtime_config, versions);
     assert_eq!(
         (config.external_ips, config.admission_disabled),
-        (fairlead_server::ExternalIps::Denied, vec!["ServiceAccount".to_owned()])
+        (fairlead_server::ExternalIps::Denied, vec!["NamespaceLifecycle".to_owned()])
     );
     assert_eq!(config.external_ip_ranges.len(), 2);
     assert!(matches!(&config.store, Store::Etcd(etcd) if etcd.prefix == "/registry"));
@@ -185,11 +196,13 @@ fn what_is_wrong_is_said_with_the_flag() {
         ),
         (
             &["--controllers=endpoints"],
-            "invalid argument \"endpoints\" for \"--controllers\" flag: there is no controller \"endpoints\"; there are endpoints-controller, \
-             endpointslice-controller, endpointslice-health-controller, endpointslice-mirroring-controller, \
-             garbage-collector-controller, namespace-controller, node-ipam-controller, node-lifecycle-controller, \
-             pod-garbage-collector-controller, scheduler, serviceaccount-controller, service-cidr-controller, and * for all \
-             but node-ipam-controller, scheduler and serviceaccount-controller",
+            "invalid argument \"endpoints\" for \"--controllers\" flag: there is no controller \"endpoints\"; there are \
+             daemonset-controller, deployment-controller, endpoints-controller, endpointslice-controller, endpointslice-health-controller, \
+             endpointslice-mirroring-controller, garbage-collector-controller, namespace-controller, node-ipam-controller, \
+             node-lifecycle-controller, pod-garbage-collector-controller, replicaset-controller, \
+             replicationcontroller-controller, root-ca-certificate-publisher-controller, scheduler, serviceaccount-controller, service-cidr-controller, statefulset-controller, and * \
+             for all but daemonset-controller, deployment-controller, node-ipam-controller, replicaset-controller, replicationcontroller-controller, root-ca-certificate-publisher-controller, \
+             scheduler, serviceaccount-controller and statefulset-controller",
         ),
         (
             &["--max-endpoints-per-slice=1001"],

@@ -37,7 +37,7 @@ fn kinds_are_named_in_every_way_kubectl_knows() {
         check(word, "endpointslices");
     }
     check("svc,po,svc", "services pods");
-    check("all", "pods services");
+    check("all", "pods replicationcontrollers services daemonsets deployments replicasets statefulsets");
     check("events", "events");
 }
 
@@ -65,7 +65,7 @@ fn mistakes_say_what_would_be_right() {
     check("scv", "there is no kind \"scv\"; did you mean services (svc)?");
     check("servces/web", "there is no kind \"servces\"; did you mean services (svc)?");
     check("podz", "there is no kind \"podz\"; did you mean pods (po)?");
-    check("deployments", "there is no kind \"deployments\"; `fairlead get --help` tells which there are");
+    check("jobs", "there is no kind \"jobs\"; `fairlead get --help` tells which there are");
     check("svc/", "\"svc/\" names no object: want KIND/NAME or KIND NAME, such as svc/web");
     check("svc po/x", "\"svc\" is a kind, and \"po/x\" has one of its own: say either KIND NAME… or KIND/NAME…");
     check("svc/a/b/c", "\"svc/a/b/c\" names no object: want KIND/NAME or KIND NAME, such as svc/web");

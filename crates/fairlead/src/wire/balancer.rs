@@ -22,8 +22,9 @@ pub(crate) async fn run(balancer: Balancer) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
     super::stop_on_signal(stop.clone())?;
     // The error tells its causes itself.
-    let cluster =
-        Cluster::connect(balancer.kubeconfig.as_deref()).await.map_err(|error| anyhow!("--kubeconfig: {error}"))?;
+    let cluster = Cluster::connect_to_all(balancer.kubeconfig.as_deref(), &balancer.masters)
+        .await
+        .map_err(|error| anyhow!("--kubeconfig, --master: {error}"))?;
     let settings = Settings { account: super::account(), ..balancer.settings };
     balance(cluster, settings, stop).await;
     Ok(())

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
 use fairlead_cluster::{Cluster, leader};
-use fairlead_control::{Defect, Metrics, Options};
+use fairlead_control::{Controller, Defect, Metrics, Options};
 use fairlead_server::Server;
 use fairlead_server::auth::User;
 use jiff::Timestamp;
@@ -20,12 +20,23 @@ pub(crate) async fn run(control: Control) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
     super::stop_on_signal(stop.clone())?;
     // The error tells its causes itself.
-    let cluster =
-        Cluster::connect(control.kubeconfig.as_deref()).await.map_err(|error| anyhow!("--kubeconfig: {error}"))?;
-    tracing::info!(controllers = %control.options.choice, "starting");
+    let cluster = Cluster::connect_to_all(control.kubeconfig.as_deref(), &control.masters)
+        .await
+        .map_err(|error| anyhow!("--kubeconfig, --master: {error}"))?;
+    let mut options = control.options;
+    if options.choice.has(Controller::RootCaPublisher) && options.root_ca.is_none() {
+        let certificates = cluster.authorities().ok_or_else(|| {
+            anyhow!(
+                "{} needs --root-ca-file: the kubeconfig has no certificate authority",
+                Controller::RootCaPublisher.name()
+            )
+        })?;
+        options.root_ca = Some(certificates.to_owned());
+    }
+    tracing::info!(controllers = %options.choice, "starting");
     let metrics = Metrics::new();
     let page = control.metrics.map(|address| tokio::spawn(page::serve(metrics.clone(), address, stop.clone())));
-    let ended = elected(cluster, control.options, metrics, control.lease, stop.clone()).await;
+    let ended = elected(cluster, options, metrics, control.lease, stop.clone()).await;
     stop.cancel();
     if let Some(page) = page {
         page.await?;
@@ -34,9 +45,11 @@ pub(crate) async fn run(control: Control) -> anyhow::Result<()> {
 }
 
 /// Runs controllers beside the server, as a user who may do everything. Servers that share a store agree on one of them.
+/// `certificates` are those by which clients know the server, in PEM.
 pub(super) async fn beside(
     server: &Server,
     config: &Config,
+    certificates: String,
     metrics: Metrics,
     stop: CancellationToken,
 ) -> Result<(), Defect> {
@@ -52,7 +65,8 @@ pub(super) async fn beside(
     let cluster = Cluster::new(local.clone(), Arc::new(local));
     let shared = matches!(config.store, Store::Etcd(_));
     let lease = shared.then(|| (LEASE.0.to_owned(), LEASE.1.to_owned()));
-    elected(cluster, config.control.clone(), metrics, lease, stop).await
+    let options = Options { root_ca: Some(certificates), ..config.control.clone() };
+    elected(cluster, options, metrics, lease, stop).await
 }
 
 /// Runs controllers, while holding the Lease if there is one to hold. A defect ends it for good: nobody is to lead who cannot.

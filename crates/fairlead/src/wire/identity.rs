@@ -81,7 +81,8 @@ impl Identity {
             let keys = VerifyingKey::all_from_pem(&read("service-account-key-file", file)?);
             others.extend(keys.with_context(|| format!("--service-account-key-file: {}", file.display()))?);
         }
-        Ok(Tokens::new(config.issuers.clone(), signing, others))
+        let tokens = Tokens::new(config.issuers.clone(), signing, others);
+        Ok(tokens.with_jwks_uri(config.service_account_jwks_uri.clone()))
     }
 
     /// How machines join.
@@ -157,15 +158,16 @@ pub(super) fn renew_dialer(
     Ok(())
 }
 
-/// What else the server is called: its machine, its address, the first address of each range, and what was asked for.
+/// What else the server is called: its machine, its addresses, the first address of each range, and
+/// what was asked for.
 fn names(config: &Config) -> Vec<String> {
     let mut names = config.tls_sans.clone();
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     // A name that cannot stand in a certificate must not keep the server from starting.
     names.extend(Some(host.trim().to_lowercase()).filter(|host| fairlead_api::names::subdomain(host).is_empty()));
-    if !config.bind_address.is_unspecified() {
-        names.push(config.bind_address.to_string());
-    }
+    // Clients learn the second from the Service `kubernetes`.
+    let addresses = [Some(config.bind_address), super::reachable(config)];
+    names.extend(addresses.iter().flatten().filter(|ip| !ip.is_unspecified()).map(IpAddr::to_string));
     names.extend(config.service_ranges.iter().filter_map(first_address).map(|ip| ip.to_string()));
     names
 }

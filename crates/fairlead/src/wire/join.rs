@@ -55,7 +55,8 @@ pub(crate) async fn run(join: Join) -> anyhow::Result<()> {
 /// A machine of a cluster.
 #[derive(Debug, Clone, PartialEq)]
 struct Member {
-    server: String,
+    /// The URLs of the servers, those that this machine was told first.
+    servers: Vec<String>,
     node: String,
     /// By whom the server is known, as PEM.
     authorities: String,
@@ -77,8 +78,8 @@ impl Member {
                 file.display()
             );
         }
-        if let Some(server) = &join.server {
-            old.server = server.clone();
+        if !join.servers.is_empty() {
+            old.servers.clone_from(&join.servers);
         }
         match old.renewed().await {
             // The certificate is good without the file, until the next start.
@@ -87,7 +88,7 @@ impl Member {
                 tracing::warn!("the server does not know this machine any more ({why}); joining anew");
                 Member::join(join).await?.kept(join)
             }
-            Err(Refused::Known(why)) => bail!("{}: {why}", old.server),
+            Err(Refused::Known(why)) => bail!("{}: {why}", old.servers.join(",")),
             Err(Refused::Away(error)) => {
                 tracing::warn!("the server cannot be asked, going on with what it said before: {error:#}");
                 Ok(old.kept_if_possible(join))
@@ -97,32 +98,50 @@ impl Member {
 
     /// Joins with a token, once it is known that the server is the one that was meant.
     async fn join(join: &Join) -> anyhow::Result<Member> {
-        let (Some(server), Some(token)) = (&join.server, &join.token) else {
+        let Some(token) = join.token.as_ref().filter(|_| !join.servers.is_empty()) else {
             bail!(
                 "this machine has not joined yet: say --server and --token, as `fairlead token` on the server has it"
             );
         };
-        let stranger = Access::unverified(server)?;
-        let (status, text) =
-            stranger.ask("GET", join::AUTHORITIES, None, String::new()).await.context(server.clone())?;
-        if status != StatusCode::OK {
-            bail!(
-                "{server}: nobody can join this server: {status}; it listens at a loopback address, or is no fairlead"
-            );
+        let mut away = None;
+        for server in &join.servers {
+            let stranger = Access::unverified(server)?;
+            let (status, text) = match stranger.ask("GET", join::AUTHORITIES, None, String::new()).await {
+                Ok(answer) => answer,
+                Err(error) => {
+                    away = Some(error.context(server.clone()));
+                    continue;
+                }
+            };
+            if status != StatusCode::OK {
+                bail!(
+                    "{server}: nobody can join this server: {status}; it listens at a loopback address, or is no fairlead"
+                );
+            }
+            let found = join::pin(&text);
+            if found != token.pin {
+                bail!("{server} is not the server this token is for: its authorities are {found}, not {}", token.pin);
+            }
+            let access = Access::known(server, &text, None)?;
+            match ask(access, &join.servers, &join.name, Some(&token.secret)).await {
+                Err(Refused::Away(error)) => away = Some(error.context(server.clone())),
+                asked => return asked.map_err(|refused| anyhow!("{server}: {refused}")),
+            }
         }
-        let found = join::pin(&text);
-        if found != token.pin {
-            bail!("{server} is not the server this token is for: its authorities are {found}, not {}", token.pin);
-        }
-        let access = Access::known(server, &text, None)?;
-        let asked = ask(access, server, &join.name, Some(&token.secret)).await;
-        asked.map_err(|refused| anyhow!("{server}: {refused}"))
+        Err(away.unwrap_or_else(|| anyhow!("--server names none")))
     }
 
-    /// The same machine with a new certificate.
+    /// The same machine with a new certificate, from the first server that answers.
     async fn renewed(&self) -> Result<Member, Refused> {
-        let access = Access::known(&self.server, &self.authorities, Some(&self.pair)).map_err(Refused::Away)?;
-        ask(access, &self.server, &self.node, None).await
+        let mut away = anyhow!("no server is known");
+        for server in &self.servers {
+            let access = Access::known(server, &self.authorities, Some(&self.pair)).map_err(Refused::Away)?;
+            match ask(access, &self.servers, &self.node, None).await {
+                Err(Refused::Away(error)) => away = error.context(server.clone()),
+                asked => return asked,
+            }
+        }
+        Err(Refused::Away(away))
     }
 
     fn read(file: &Path) -> anyhow::Result<Option<Member>> {
@@ -130,8 +149,10 @@ impl Member {
         let Some(text) = text else { return Ok(None) };
         let value: Value = serde_json::from_str(&text).with_context(|| format!("{} is damaged", file.display()))?;
         let field = |name: &str| value.text(name).to_owned();
+        let servers: Vec<String> = value.texts("servers").into_iter().map(str::to_owned).collect();
         Ok(Some(Member {
-            server: field("server"),
+            // A machine that joined with an earlier version knows one.
+            servers: if servers.is_empty() { vec![field("server")] } else { servers },
             node: field("node"),
             authorities: field("authorities"),
             pair: Pair { certificate: field("certificate"), key: field("key") },
@@ -155,14 +176,15 @@ impl Member {
 
     fn write(&self, join: &Join) -> anyhow::Result<()> {
         let value = json!({
-            "server": self.server,
+            "server": self.servers[0],
+            "servers": self.servers,
             "node": self.node,
             "authorities": self.authorities,
             "certificate": self.pair.certificate,
             "key": self.pair.key,
             "cluster": self.cluster,
         });
-        let access = kubeconfig::render(&self.server, &self.authorities, &self.pair);
+        let access = kubeconfig::render(&self.servers[0], &self.authorities, &self.pair);
         for (name, text) in [(MEMBERSHIP, value.to_string()), (KUBECONFIG, access)] {
             let file = join.data_dir.join(name);
             files::write_secret(&file, text.as_bytes()).with_context(|| file.display().to_string())?;
@@ -208,7 +230,7 @@ enum Refused {
 }
 
 /// Asks for a certificate.
-async fn ask(access: Access, server: &str, node: &str, token: Option<&str>) -> Result<Member, Refused> {
+async fn ask(access: Access, servers: &[String], node: &str, token: Option<&str>) -> Result<Member, Refused> {
     let away = |error: anyhow::Error| Refused::Away(error);
     let (pair, request) = certificates::request().map_err(|error| away(error.into()))?;
     let body = json!({"node": node, "request": request}).to_string();
@@ -222,7 +244,7 @@ async fn ask(access: Access, server: &str, node: &str, token: Option<&str>) -> R
         return Err(Refused::Known(format!("{}{hint}", answer.text("message"))));
     }
     Ok(Member {
-        server: server.to_owned(),
+        servers: servers.to_vec(),
         node: node.to_owned(),
         authorities: answer.text("authorities").to_owned(),
         pair: Pair { certificate: answer.text("certificate").to_owned(), key: pair.key },
@@ -234,12 +256,14 @@ async fn ask(access: Access, server: &str, node: &str, token: Option<&str>) -> R
 async fn live(join: &Join, member: &Member, stop: CancellationToken) -> anyhow::Result<()> {
     let (node, proxy) = join.parts(&member.cluster)?;
     let balancer = join.balancer()?;
-    link::prepare(&node.dns).context("this machine cannot be a Node; run it as root")?;
+    link::prepare(&node.dns).await.context("this machine cannot be a Node; run it as root")?;
     tokio::spawn(link::keep(node.dns.clone(), stop.clone()));
     // What goes wrong here the runner says.
     let _ = fairlead_pods::forward();
     let file = join.data_dir.join(KUBECONFIG);
-    let cluster = Cluster::connect(Some(&file)).await.map_err(|error| anyhow!("{}: {error}", file.display()))?;
+    let cluster = Cluster::connect_to_all(Some(&file), &member.servers)
+        .await
+        .map_err(|error| anyhow!("{}: {error}", file.display()))?;
     let own = machine::addresses(Some(own_address(join, member).await?));
     let listener = listen(join, own[0]).await?;
     let peers = member.peers()?.config()?;
@@ -259,12 +283,12 @@ async fn live(join: &Join, member: &Member, stop: CancellationToken) -> anyhow::
     let api = |api: Api| api.with_account(&account).with_others(move || names.text(Format::Prometheus));
     let serve = |pods: Api| tokio::spawn(serve(listener, peers, api(pods), stop.clone()));
     announce(&node, &own, member);
+    let remembered = remember(&cluster, join, member);
     let proxy = async {
         let Some(mut settings) = proxy else { return };
         settings.node_ips = own;
-        if let Err(error) = fairlead_proxy::run(cluster.clone(), settings, Pages::default(), stop.clone()).await {
-            tracing::warn!("addresses of Services do not answer on this machine: {error}");
-        }
+        let run = || fairlead_proxy::run(cluster.clone(), settings.clone(), Pages::default(), stop.clone());
+        super::proxy::keep(run, &stop).await;
     };
     let balancer = async {
         if let Some(settings) = balancer {
@@ -272,8 +296,25 @@ async fn live(join: &Join, member: &Member, stop: CancellationToken) -> anyhow::
             fairlead_balancer::run::run(cluster.clone(), settings, stop.clone()).await;
         }
     };
-    tokio::join!(proxy, balancer, machine::run(&cluster, &node, place, serve, stop.clone()));
+    let parts = async {
+        tokio::join!(proxy, balancer, machine::run(&cluster, &node, place, serve, stop.clone()));
+    };
+    tokio::select! {
+        () = parts => {}
+        () = remembered => {}
+    }
     Ok(())
+}
+
+/// Writes down the servers that become known, for a start when those that were named are gone;
+/// never returns.
+async fn remember(cluster: &Cluster, join: &Join, member: &Member) {
+    let Some(mut urls) = cluster.server_urls() else { return std::future::pending().await };
+    while urls.changed().await.is_ok() {
+        let servers = urls.borrow_and_update().clone();
+        Member { servers, ..member.clone() }.kept_if_possible(join);
+    }
+    std::future::pending().await
 }
 
 async fn listen(join: &Join, address: IpAddr) -> anyhow::Result<TcpListener> {
@@ -284,7 +325,7 @@ async fn listen(join: &Join, address: IpAddr) -> anyhow::Result<TcpListener> {
 fn announce(node: &Node, own: &[IpAddr], member: &Member) {
     let _ = std::io::Write::write_fmt(
         &mut std::io::stdout(),
-        format_args!("This machine is the Node {} at {} of {}.\n", node.name, own[0], member.server),
+        format_args!("This machine is the Node {} at {} of {}.\n", node.name, own[0], member.servers[0]),
     );
 }
 
@@ -293,7 +334,7 @@ async fn own_address(join: &Join, member: &Member) -> anyhow::Result<IpAddr> {
     if let Some(ip) = join.node_ip {
         return Ok(ip);
     }
-    let (host, port) = super::client::place(&member.server)?;
+    let (host, port) = super::client::place(&member.servers[0])?;
     let server = lookup_host((host.as_str(), port)).await.with_context(|| host.clone())?.next();
     let server = server.with_context(|| format!("{host} has no address"))?;
     let any: SocketAddr = if server.is_ipv4() { ([0; 4], 0).into() } else { ([0u16; 8], 0).into() };

@@ -2,6 +2,7 @@
 //! any translation of addresses on the way.
 
 use std::net::IpAddr;
+use std::time::{Duration, Instant};
 
 use fairlead_kernel::Error;
 use fairlead_kernel::link::{LinkNotice, Links};
@@ -11,8 +12,25 @@ use tokio_util::sync::CancellationToken;
 /// Its name, and that of its other end where the kernel has no link with one end.
 const NAMES: [&str; 2] = ["fl-node0", "fl-node1"];
 
+/// Time from the start during which errors that may go by themselves are tried again.
+const START_LIMIT: Duration = Duration::from_secs(5);
+/// Time between two of these attempts.
+const START_RETRY: Duration = Duration::from_millis(100);
+
 /// Makes the link, and gives it these addresses and no others.
-pub(super) fn prepare(addresses: &[IpAddr]) -> Result<(), Error> {
+pub(super) async fn prepare(addresses: &[IpAddr]) -> Result<(), Error> {
+    let began = Instant::now();
+    loop {
+        match prepare_once(addresses) {
+            Err(error) if error.is_temporary() && began.elapsed() < START_LIMIT => {
+                tokio::time::sleep(START_RETRY).await;
+            }
+            result => return result,
+        }
+    }
+}
+
+fn prepare_once(addresses: &[IpAddr]) -> Result<(), Error> {
     make(addresses)?;
     let mut links = Links::open()?;
     let link = links.index(NAMES[0])?;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context;
 use fairlead_api::{Look, kinds};
 use fairlead_cluster::{Backoff, Cluster, Error, retry};
 use fairlead_pods::Runner;
@@ -27,26 +28,30 @@ use crate::ui::Here;
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 /// How many Pods may run here.
 const MOST_PODS: u32 = 500;
+/// Time between two attempts to listen for questions.
+const DNS_RETRY: Duration = Duration::from_secs(1);
 /// How long the first write to the API may take.
 const PATIENCE: Backoff = Backoff { first: Duration::from_millis(50), most: Duration::from_secs(5), tries: 20 };
 
 /// Makes the link with addresses of the cluster, and has it restored until told to stop. `None`:
-/// this machine is no Node, or may not be one, which is said.
-pub(super) fn prepare(config: &Config, stop: &CancellationToken) -> Option<Node> {
-    let node = config.node.clone()?;
+/// this machine is no Node, or may not be one, which is said. An error that may go by itself ends
+/// the start, because a process that went on would have no Pods and no DNS for as long as it lives.
+pub(super) async fn prepare(config: &Config, stop: &CancellationToken) -> anyhow::Result<Option<Node>> {
+    let Some(node) = config.node.clone() else { return Ok(None) };
     let addresses: Vec<IpAddr> = node.dns.iter().copied().chain(inside(config, Some(&node))).collect();
-    match link::prepare(&addresses) {
+    match link::prepare(&addresses).await {
         Ok(()) => {
             // The proxy says at its start whether packets are passed on. What goes wrong here the runner says.
             let _ = fairlead_pods::forward();
             tokio::spawn(link::keep(addresses, stop.clone()));
-            Some(node)
+            Ok(Some(node))
         }
+        Err(error) if error.is_temporary() => Err(error).context("the link for addresses of the cluster"),
         Err(error) => {
             tracing::warn!(
                 "no Pods run on this machine, and nobody answers for the cluster's names: {error}; run it as root"
             );
-            None
+            Ok(None)
         }
     }
 }
@@ -197,8 +202,16 @@ async fn answer(
     let settings = fairlead_dns::Settings::cluster(node.domain.clone(), node.dns.clone(), &upstreams(node));
     let settings = fairlead_dns::Settings { account, ..settings };
     let cluster = cluster.managed_by("fairlead-dns");
-    if let Err(error) = fairlead_dns::run_measured(Some(cluster), settings, metrics, stop).await {
-        tracing::warn!("nobody answers for the cluster's names on this machine: {error}");
+    let mut told = false;
+    loop {
+        let served = fairlead_dns::run_measured(Some(cluster.clone()), settings.clone(), metrics.clone(), stop.clone());
+        let Err(error) = served.await else { return };
+        if !std::mem::replace(&mut told, true) {
+            tracing::warn!("nobody answers for the cluster's names on this machine, which is tried again: {error}");
+        }
+        if stop.run_until_cancelled(tokio::time::sleep(DNS_RETRY)).await.is_none() {
+            return;
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use fairlead_cluster::Cluster;
@@ -11,6 +12,9 @@ use fairlead_server::auth::User;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, Objects, Proxy, Task};
+
+/// Time between two attempts to start the proxy.
+const RETRY: Duration = Duration::from_millis(500);
 
 /// Does what the options say.
 pub(crate) async fn run(proxy: Proxy) -> anyhow::Result<()> {
@@ -52,8 +56,27 @@ pub(super) async fn beside(server: &Server, config: &Config, view: &View, stop: 
     };
     let local = server.local(user);
     let cluster = Cluster::new(local.clone(), Arc::new(local));
-    if let Err(error) = fairlead_proxy::run_in_view(cluster, settings, Pages::default(), view, stop).await {
-        tracing::warn!("addresses of Services do not answer on this machine: {error}");
+    let run = || fairlead_proxy::run_in_view(cluster.clone(), settings.clone(), Pages::default(), view, stop.clone());
+    keep(run, &stop).await;
+}
+
+/// Runs the proxy of a process that has other parts. A start that fails for want of descriptors,
+/// memory or buffers is tried again until told to stop; other errors are logged.
+pub(super) async fn keep<F>(run: impl Fn() -> F, stop: &CancellationToken)
+where
+    F: Future<Output = Result<(), fairlead_proxy::Error>>,
+{
+    let mut told = false;
+    while let Err(error) = run().await {
+        if !error.is_temporary() {
+            return tracing::warn!("addresses of Services do not answer on this machine: {error}");
+        }
+        if !std::mem::replace(&mut told, true) {
+            tracing::warn!("addresses of Services do not answer on this machine yet, which is tried again: {error}");
+        }
+        if stop.run_until_cancelled(tokio::time::sleep(RETRY)).await.is_none() {
+            return;
+        }
     }
 }
 
@@ -62,7 +85,9 @@ pub(super) async fn open(objects: &Objects) -> anyhow::Result<Cluster> {
     match objects {
         Objects::Cluster { kubeconfig, master } => {
             // The error tells its causes itself.
-            let cluster = Cluster::connect_at(kubeconfig.as_deref(), master.as_deref()).await;
+            let urls = master.as_deref().unwrap_or_default().split(',').map(str::trim).filter(|url| !url.is_empty());
+            let urls: Vec<String> = urls.map(str::to_owned).collect();
+            let cluster = Cluster::connect_to_all(kubeconfig.as_deref(), &urls).await;
             cluster.map_err(|error| anyhow!("--kubeconfig, --master: {error}"))
         }
         Objects::Manifests(path) => {

@@ -25,7 +25,7 @@ pub(crate) fn value(etcd: &Etcd, key: &str) -> Value {
     serde_json::from_slice(&bytes).unwrap_or_else(|error| panic!("{key}: {error}: {}", String::from_utf8_lossy(&bytes)))
 }
 
-fn put(etcd: &Etcd, key: &str, value: &[u8]) {
+pub(crate) fn put(etcd: &Etcd, key: &str, value: &[u8]) {
     etcdctl(etcd, &["put", key], value);
 }
 
@@ -35,7 +35,7 @@ fn keys(etcd: &Etcd) -> Vec<String> {
     text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 
-fn etcdctl(etcd: &Etcd, arguments: &[&str], input: &[u8]) -> Vec<u8> {
+pub(crate) fn etcdctl(etcd: &Etcd, arguments: &[&str], input: &[u8]) -> Vec<u8> {
     let mut child = Command::new(program("etcdctl").expect("the test asked for etcdctl"))
         .env("ETCDCTL_API", "3")
         .args(["--endpoints", &etcd.url()])

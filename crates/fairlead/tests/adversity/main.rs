@@ -5,9 +5,11 @@ mod accounts;
 mod bad_input;
 mod crash;
 mod etcd_keys;
+mod faults;
 mod full_disk;
 mod hangs;
 mod kubernetes;
+mod live_servers;
 mod mirror;
 mod strangers;
 mod two_servers;
@@ -32,4 +34,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Starts the program with further flags.
 fn server(flags: &[&str]) -> Server {
     Server::start(env!("CARGO_BIN_EXE_fairlead"), &[FLAGS, flags].concat())
+}
+
+fn no_panic(servers: &[Server]) {
+    for server in servers {
+        let log = server.log();
+        assert!(!log.contains("panicked"), "{log}");
+    }
 }

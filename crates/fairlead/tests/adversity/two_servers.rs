@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::accounts::{self, Objects};
 use super::mirror::Mirror;
-use super::{PATIENCE, etcd_keys, server};
+use super::{PATIENCE, etcd_keys, no_panic, server};
 
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 /// How long etcd is away.
@@ -202,13 +202,6 @@ fn compare(left: &Objects, right: &Objects, what: &str) {
         one(left, &left_only),
         one(right, &right_only)
     );
-}
-
-fn no_panic(servers: &[Server]) {
-    for server in servers {
-        let log = server.log();
-        assert!(!log.contains("panicked"), "{log}");
-    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use fairlead_kernel::link::Links;
@@ -33,14 +33,21 @@ pub(crate) const BACKENDS: [&str; 3] = ["10.50.0.11", "10.50.0.12", "fd50::11"];
 pub(crate) struct Lab {
     pub(crate) machine: Namespace,
     pub(crate) client: Namespace,
-    _backends: Namespace,
+    pub(crate) backends: Namespace,
     home: TempDir,
     flags: Vec<String>,
+    /// Words before the program, such as `env NAME=VALUE`; they end by becoming the program.
+    through: Vec<String>,
     up: Option<Child>,
 }
 
 /// A lab, or nothing where there can be none. The flags are those of `fairlead up`, or begin with another command.
 pub(crate) fn lab(test: &str, flags: &[&str]) -> Option<Lab> {
+    lab_through(test, &[], flags)
+}
+
+/// A lab whose program is started through another one.
+pub(crate) fn lab_through(test: &str, through: &[&str], flags: &[&str]) -> Option<Lab> {
     if !["root", "ip", "nft"].iter().all(|what| need::need(test, what)) {
         return None;
     }
@@ -60,8 +67,8 @@ pub(crate) fn lab(test: &str, flags: &[&str]) -> Option<Lab> {
     BACKENDS.iter().for_each(|ip| serve(&backends, ip.parse().unwrap()));
     let home = tempfile::tempdir().unwrap();
     fs::write(home.path().join("tokens.csv"), format!("{ADMIN_TOKEN},admin,admin,\"system:masters\"\n")).unwrap();
-    let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
-    let mut lab = Lab { machine, client, _backends: backends, home, flags, up: None };
+    let [flags, through] = [flags, through].map(|words| words.iter().map(|word| (*word).to_owned()).collect());
+    let mut lab = Lab { machine, client, backends, home, flags, through, up: None };
     lab.start();
     Some(lab)
 }
@@ -125,8 +132,18 @@ fn answer(mut stream: TcpStream, ip: IpAddr) -> Option<()> {
 impl Lab {
     /// Starts `fairlead up`, and waits until it answers.
     pub(crate) fn start(&mut self) {
+        self.spawn();
+        self.wait("the API answers", || {
+            fs::read(self.home.path().join("data/pki/ca.crt")).is_ok() && self.try_api("GET", "/readyz", "").is_some()
+        });
+    }
+
+    /// Starts `fairlead up`, and does not wait.
+    pub(crate) fn spawn(&mut self) {
         let log = File::options().create(true).append(true).open(self.home.path().join("log")).unwrap();
-        let mut command = Command::new(FAIRLEAD);
+        let words: Vec<&str> = self.through.iter().map(String::as_str).chain([FAIRLEAD]).collect();
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]);
         let role = if self.flags.first().is_some_and(|flag| flag == "server") { &[][..] } else { &["up"] };
         command.args(role).args(&self.flags);
         command.args(["--hostname-override", "here", "--healthz-bind-address=", "--metrics-bind-address="]);
@@ -134,9 +151,16 @@ impl Lab {
         command.arg("--data-dir").arg(self.home.path().join("data"));
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
         self.up = Some(self.machine.run(|| command.spawn()).unwrap().unwrap());
-        self.wait("the API answers", || {
-            fs::read(self.home.path().join("data/pki/ca.crt")).is_ok() && self.try_api("GET", "/readyz", "").is_some()
-        });
+    }
+
+    /// How `fairlead up` has ended, if it has.
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+        self.up.as_mut().and_then(|up| up.try_wait().unwrap())
+    }
+
+    /// Process number of `fairlead up`.
+    pub(crate) fn pid(&self) -> u32 {
+        self.up.as_ref().unwrap().id()
     }
 
     /// Ends it as a crash would.
@@ -152,7 +176,8 @@ impl Lab {
         self.home.path().join(name)
     }
 
-    fn try_api(&self, method: &str, path: &str, body: &str) -> Option<(u16, String)> {
+    /// Status and body of an answer of the API; `None`: there was no answer.
+    pub(crate) fn try_api(&self, method: &str, path: &str, body: &str) -> Option<(u16, String)> {
         let authority = fs::read(self.path("data/pki/ca.crt")).ok()?;
         let client = Client::new(SocketAddr::from(([127, 0, 0, 1], 6443)), &authority, ADMIN_TOKEN);
         let answer = self.machine.run(|| client.request(method, path, body)).unwrap().ok()?;

@@ -3,6 +3,7 @@
 
 mod elsewhere;
 mod hot;
+#[expect(dead_code, reason = "tests of limits use the rest")]
 mod lab;
 mod life;
 mod paths;

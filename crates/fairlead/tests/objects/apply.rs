@@ -39,7 +39,7 @@ fn a_mistake_has_file_line_and_field_and_the_others_are_applied() {
     let bad = format!(
         "{WEB}---\napiVersion: v1\nkind: Service\nmetadata: {{name: bad}}\nspec:\n  ports:\n  - port: 80\n    targetPort: 99999\n\
          ---\napiVersion: v1\nkind: Service\nmetadata: {{name: typo}}\nspec:\n  prots: []\n\
-         ---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: d}}\n\
+         ---\napiVersion: batch/v1\nkind: Job\nmetadata: {{name: d}}\n\
          ---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: lost, namespace: none}}\n"
     );
     house.file("f.yaml", &bad);
@@ -50,7 +50,7 @@ fn a_mistake_has_file_line_and_field_and_the_others_are_applied() {
         "f.yaml:15: spec.ports[0].targetPort: Invalid value: 99999: must be between 1 and 65535, inclusive",
         "service/bad is invalid, nothing of it was changed",
         "f.yaml:21: service/typo has no field spec.prots, nothing of it was changed; did you mean ports?",
-        "f.yaml:24: the server has no kind \"Deployment\" in \"apps/v1\"",
+        "f.yaml:24: the server has no kind \"Job\" in \"batch/v1\"",
         "namespaces \"none\" not found",
     ] {
         assert!(told.complained.contains(word), "no {word:?} in\n{}", told.complained);

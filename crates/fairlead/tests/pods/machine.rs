@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -77,10 +77,16 @@ fn start(namespace: &Namespace, home: &TempDir, flags: &[String]) -> Child {
 impl Machine {
     /// Starts `fairlead` with these words on a machine.
     pub(crate) fn start(namespace: Namespace, words: &[&str]) -> Machine {
+        Machine::start_on(namespace, words, |_| {})
+    }
+
+    /// The same, after `prepare` has put something into the directory in which `data` will be.
+    pub(crate) fn start_on(namespace: Namespace, words: &[&str], prepare: impl FnOnce(&Path)) -> Machine {
         // Pods do not see the /tmp of the machine.
         let home = tempfile::tempdir_in("/opt").unwrap();
         // Pods run as somebody who may do nothing, and some of what is in here is for them.
         fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        prepare(home.path());
         let flags: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let up = start(&namespace, &home, &flags);
         Machine { namespace, home, flags, up }

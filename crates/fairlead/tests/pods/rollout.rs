@@ -101,14 +101,20 @@ fn under_load(machine: &Machine, work: impl FnOnce()) -> (usize, Vec<Failed>) {
     (asked.into_inner(), wrong)
 }
 
-/// A machine with a Service that answers.
-fn prepared(test: &str) -> Option<Machine> {
+/// A machine with a Service and the program of its Pods.
+fn ready(test: &str) -> Option<Machine> {
     let machine = machine(test, &[])?;
     let script = machine.path("server.py");
     fs::write(&script, include_str!("server.py")).unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
     machine.wait_ready();
     machine.apply(SERVICE, &["apply", "-f", "-"]).fine();
+    Some(machine)
+}
+
+/// A machine with a Service that answers.
+fn prepared(test: &str) -> Option<Machine> {
+    let machine = ready(test)?;
     (0..PODS).for_each(|number| serve(&machine, 0, number));
     let reachable = || machine.namespace.run(|| connect().is_ok()).unwrap();
     machine.wait("the Service answers", reachable);
@@ -129,6 +135,39 @@ fn replacing_all_pods_fails_no_request() {
         }
     });
     println!("{asked} requests while {rounds} x {PODS} Pods were replaced, {} failed", wrong.len());
+    assert!(asked > 100, "too few requests to say anything: {asked}");
+    let wrong: Vec<String> = wrong.into_iter().map(|(_, what)| what).collect();
+    assert_eq!(wrong, Vec::<String>::new(), "of {asked}\n{}", machine.log());
+}
+
+/// The same Pods, from a Deployment.
+fn deployment(machine: &Machine, generation: usize) -> String {
+    let script = machine.path("server.py").display().to_string();
+    format!(
+        r#"{{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {{"name": "web"}}, "spec": {{
+            "replicas": {PODS}, "selector": {{"matchLabels": {{"app": "web"}}}},
+            "template": {{"metadata": {{"labels": {{"app": "web"}}}}, "spec": {{"containers": [{{
+                "name": "web", "image": "host", "command": ["python3", "{script}", "8080"],
+                "env": [{{"name": "GENERATION", "value": "{generation}"}}],
+                "ports": [{{"containerPort": 8080}}],
+                "readinessProbe": {{"httpGet": {{"port": 8080}}, "periodSeconds": 1}}}}]}}}}}}}}"#
+    )
+}
+
+#[test]
+#[allow(clippy::print_stdout, reason = "how many requests there were is worth reading")]
+fn rolling_out_a_deployment_fails_no_request() {
+    let Some(machine) = ready("rolling_out_a_deployment_fails_no_request") else { return };
+    let roll_out = |generation| {
+        machine.apply(&deployment(&machine, generation), &["apply", "-f", "-"]).fine();
+        machine.kubectl(&["rollout", "status", "deployment/web", "--timeout=60s"]).fine();
+    };
+    roll_out(0);
+    let reachable = || machine.namespace.run(|| connect().is_ok()).unwrap();
+    machine.wait("the Service answers", reachable);
+    let rounds = if full() { 20 } else { 3 };
+    let (asked, wrong) = under_load(&machine, || (1..=rounds).for_each(roll_out));
+    println!("{asked} requests in {rounds} rollouts of {PODS} Pods, {} failed", wrong.len());
     assert!(asked > 100, "too few requests to say anything: {asked}");
     let wrong: Vec<String> = wrong.into_iter().map(|(_, what)| what).collect();
     assert_eq!(wrong, Vec::<String>::new(), "of {asked}\n{}", machine.log());

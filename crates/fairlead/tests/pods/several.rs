@@ -1,11 +1,15 @@
 //! A cluster of three machines on one network: one with `fairlead up`, two that join it.
 
+use std::fs;
 use std::os::fd::AsFd;
-use std::process::Command;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use fairlead_kernel::link::Links;
 use fairlead_kernel::netns::Namespace;
+use fairlead_testkit::need;
+use tempfile::TempDir;
 
 use super::machine::{Machine, possible};
 
@@ -315,4 +319,88 @@ fn a_machine_joins_only_the_server_it_means_and_by_a_name_nobody_has() {
     let name = format!("bootstrap-token-{}", secret.split_once('.').unwrap().0);
     first.kubectl(&["delete", "secret", "-n", "kube-system", &name]).fine();
     refused(token, "second", "no such token");
+}
+
+/// An etcd at the switch, for the servers of all machines.
+struct SwitchEtcd {
+    child: Child,
+    _data: TempDir,
+}
+
+impl SwitchEtcd {
+    fn start(switch: &Namespace) -> SwitchEtcd {
+        let data = tempfile::tempdir().unwrap();
+        let mut command = Command::new(need::program("etcd").unwrap());
+        command.arg("--data-dir").arg(data.path().join("etcd"));
+        let url = "http://192.0.2.254:2379";
+        command.args(["--listen-client-urls", url, "--advertise-client-urls", url, "--log-level", "error"]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = switch.run(|| command.spawn()).unwrap().unwrap();
+        SwitchEtcd { child, _data: data }
+    }
+}
+
+impl Drop for SwitchEtcd {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_machine_goes_on_with_another_server_when_the_one_it_joined_is_gone() {
+    let test = "a_machine_goes_on_with_another_server_when_the_one_it_joined_is_gone";
+    if !(possible(test) && need(test, "etcd")) {
+        return;
+    }
+    let between = switch();
+    let _etcd = SwitchEtcd::start(&between);
+    let up = |address: &str, name: &str, prepare: &dyn Fn(&Path)| {
+        let bind = format!("--bind-address={address}");
+        let etcd = "--etcd-servers=http://192.0.2.254:2379";
+        let words = ["up", "--hostname-override", name, &bind, etcd, "--node-monitor-grace-period=15s"];
+        let machine = Machine::start_on(plug(&between, address), &words, prepare);
+        machine.wait_ready();
+        machine
+    };
+    let mut first = up("192.0.2.1", "first", &|_| {});
+    let second = up("192.0.2.2", "second", &|home| {
+        let pki = home.join("data/pki");
+        fs::create_dir_all(&pki).unwrap();
+        for name in ["ca.crt", "ca.key", "sa.key"] {
+            fs::copy(first.path("data/pki").join(name), pki.join(name)).unwrap();
+        }
+    });
+    let data = first.path("data").display().to_string();
+    let token = first.fairlead(&["token", "--data-dir", &data]).fine();
+    // It is told of one server.
+    let words = ["join", "--server", SERVER, "--token", token.trim(), "--hostname-override", "third"];
+    let third = Machine::start(plug(&between, "192.0.2.3"), &words);
+
+    let wait = |what: &str, holds: &dyn Fn() -> bool| {
+        let until = Instant::now() + Duration::from_secs(120);
+        while !holds() {
+            let logs = [&second, &third].map(Machine::log).join("\n---\n");
+            assert!(Instant::now() < until, "not in time: {what}\n{logs}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    };
+    let ready = |node: &str, want: &str| {
+        let path = "jsonpath={.status.conditions[?(@.type==\"Ready\")].status}";
+        second.kubectl(&["get", "node", node, "-o", path]).out == want
+    };
+    wait("the third machine is ready", &|| ready("third", "True"));
+    let known = || fs::read_to_string(third.path("data/node.json")).unwrap_or_default();
+    wait("it knows the second server", &|| known().contains("https://192.0.2.2:6443"));
+
+    first.kill();
+    let service = ["create", "service", "clusterip", "late", "--tcp=80"];
+    wait("the second server takes writes", &|| second.kubectl(&service).code == 0);
+    let ip = second.kubectl(&["get", "service", "late", "-o", "jsonpath={.spec.clusterIP}"]).fine();
+    wait("the third machine has rules for it", &|| third.shell("nft list ruleset").out.contains(&ip));
+    // By then a Node that nothing is heard of is not ready any more.
+    wait("the first machine is not ready", &|| ready("first", "Unknown"));
+    wait("the third machine is ready still", &|| ready("third", "True"));
+    let log = third.log();
+    assert!(log.contains("going on with https://192.0.2.2:6443"), "{log}");
 }

@@ -12,9 +12,6 @@ use crate::batch::Batch;
 use crate::record::{Copy, Gap, Record, encode_copies};
 use crate::replay::Id;
 
-/// The most bytes that wait for a disk that is full. More is given up, and a gap.
-const MOST_WAITING: usize = 1 << 20;
-
 /// What keeps the history from being written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trouble {
@@ -71,7 +68,7 @@ impl Keeper<'_> {
     /// While nothing can be written: keeps what waits, as long as that is little.
     fn bear(&mut self, now: Timestamp) {
         match self.trouble {
-            Trouble::Waiting(last) if self.waiting.bytes().len() > MOST_WAITING => {
+            Trouble::Waiting(last) if self.waiting.bytes().len() > self.segments.room_for_waiting() => {
                 let from = self.segments.all().last().map_or(now, |file| file.ends);
                 tracing::warn!(%from, "the history has a gap: too much waits to be written");
                 self.trouble = Trouble::Lost(from, last);

@@ -139,6 +139,16 @@ pub(crate) fn control(what: c_int, first: u64, second: u64) -> io::Result<c_int>
     check(unsafe { libc::prctl(what, first, second, 0, 0) })
 }
 
+/// Sets a filter for the system calls of this process and of its children, for good.
+pub(crate) fn set_seccomp_filter(filter: &[libc::sock_filter]) -> io::Result<()> {
+    let length = u16::try_from(filter.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    // The kernel copies the filter and does not write to it.
+    let program = libc::sock_fprog { len: length, filter: filter.as_ptr().cast_mut() };
+    let mode = u64::from(libc::SECCOMP_MODE_FILTER);
+    // SAFETY: `program` and the filter it points to are valid for reads during the call.
+    check(unsafe { libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program, 0u64, 0u64) }).map(drop)
+}
+
 /// What this process may do, as a set of bits: effective, permitted and inheritable alike.
 pub(crate) fn set_capabilities(set: u64) -> io::Result<()> {
     const VERSION_3: u32 = 0x2008_0522;
@@ -234,6 +244,34 @@ pub(crate) fn mount_new(kind: &CStr, target: &CStr, flags: libc::c_ulong, option
     // SAFETY: all texts end with NUL and outlive the call.
     check(unsafe { libc::mount(kind.as_ptr(), target.as_ptr(), kind.as_ptr(), flags, options.as_ptr().cast()) })
         .map(drop)
+}
+
+/// Makes the file of a device: its kind and permissions, and its number.
+pub(crate) fn make_device(path: &CStr, mode: libc::mode_t, device: libc::dev_t) -> io::Result<()> {
+    // SAFETY: `path` ends with NUL and outlives the call.
+    check(unsafe { libc::mknod(path.as_ptr(), mode, device) }).map(drop)
+}
+
+/// Copies the mounts at and below a path, or at and below what a descriptor stands for if the path
+/// is empty. The copy is attached nowhere until [`move_mount`] attaches it.
+pub(crate) fn open_tree(folder: RawFd, path: &CStr) -> io::Result<OwnedFd> {
+    let open = libc::AT_EMPTY_PATH | libc::AT_RECURSIVE | libc::O_CLOEXEC;
+    let flags = open.unsigned_abs() | libc::OPEN_TREE_CLONE;
+    // SAFETY: `path` ends with NUL and outlives the call.
+    let raw = unsafe { libc::syscall(libc::SYS_open_tree, folder, path.as_ptr(), flags) };
+    let raw = check(c_int::try_from(raw).unwrap_or(-1))?;
+    // SAFETY: `raw` is a descriptor that was just made and that nobody else knows.
+    Ok(unsafe { OwnedFd::from_raw_fd(raw) })
+}
+
+/// Attaches a copy made by [`open_tree`] at a path.
+pub(crate) fn move_mount(tree: BorrowedFd<'_>, target: &CStr) -> io::Result<()> {
+    let tree = tree.as_raw_fd();
+    let empty = c"".as_ptr();
+    let flags = libc::MOVE_MOUNT_F_EMPTY_PATH;
+    // SAFETY: both texts end with NUL and outlive the call.
+    let moved = unsafe { libc::syscall(libc::SYS_move_mount, tree, empty, libc::AT_FDCWD, target.as_ptr(), flags) };
+    check(c_int::try_from(moved).unwrap_or(-1)).map(drop)
 }
 
 /// Makes `root` the root of this mount namespace, and puts the old one under `old`.

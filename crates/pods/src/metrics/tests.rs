@@ -44,3 +44,18 @@ fn probes_are_counted_by_kind_and_result() {
         ],
     );
 }
+
+#[test]
+fn ends_of_containers_are_counted_by_exit_code() {
+    let metrics = Metrics::new();
+    metrics.container_terminated(Role::Main, 139);
+    metrics.container_terminated(Role::Main, 139);
+    metrics.container_terminated(Role::Init, 0);
+    check(
+        &metrics,
+        &[
+            "kubelet_terminated_containers_total{container_type=\"container\",exit_code=\"139\"} 2",
+            "kubelet_terminated_containers_total{container_type=\"init_container\",exit_code=\"0\"} 1",
+        ],
+    );
+}

@@ -137,3 +137,20 @@ fn an_image_chooses_the_user_but_is_root_only_where_it_may() {
     assert!(who(0, true, root.clone()).is_err());
     assert!(who(0, false, root).is_ok());
 }
+
+#[test]
+fn the_default_profile_is_had_by_those_who_name_it() {
+    let context = |kind: &str| json!({"securityContext": {"seccompProfile": {"type": kind}}});
+    let has = |spec: Value, container: Value| {
+        let pod = pod(&spec, &container, false);
+        has_default_seccomp(&pod, &pod.at("spec").list("containers")[0])
+    };
+    assert!(!has(json!({}), json!({})));
+    assert!(has(context("RuntimeDefault"), json!({})));
+    assert!(has(json!({}), context("RuntimeDefault")));
+    assert!(!has(context("RuntimeDefault"), context("Unconfined")));
+    let privileged = json!({"securityContext": {"privileged": true, "seccompProfile": {"type": "RuntimeDefault"}}});
+    assert!(!has(json!({}), privileged));
+    check(context("RuntimeDefault"), json!({}), None);
+    check(json!({}), context("Localhost"), Some(("CreateContainerError", "Localhost")));
+}

@@ -11,6 +11,7 @@ use std::process::ExitStatus;
 use fairlead_kernel::Error;
 use fairlead_kernel::netns::Namespace;
 use fairlead_kernel::process::{self, Fork, Own};
+use fairlead_kernel::sysctl;
 
 use super::launch::Launch;
 use super::{Streams, program, view};
@@ -85,6 +86,9 @@ fn surroundings(launch: &Launch) -> Result<(), Error> {
         process::unshare(Own::Hostname)?;
         process::set_hostname(name)?;
     }
+    for (name, value) in &launch.sysctls {
+        sysctl::write(name, value)?;
+    }
     view::make(launch)
 }
 
@@ -119,6 +123,7 @@ fn watch(child: i32) -> ExitStatus {
                     }
                 }
             }
+            Ok(KILL_ALL) => drop(process::signal(child, SIGKILL)),
             // It may just have ended.
             Ok(signal) => drop(process::signal(child, signal)),
             Err(_) => return process::wait(child).unwrap_or_default(),
@@ -128,6 +133,9 @@ fn watch(child: i32) -> ExitStatus {
 
 const SIGCHLD: i32 = 17;
 const SIGKILL: i32 = 9;
+/// Signal (SIGRTMAX) upon which init kills all processes of its container. SIGKILL would end init
+/// alone where containers share their processes, and leave its descendants to the Pod.
+pub(crate) const KILL_ALL: i32 = 64;
 
 /// Ends all descendants: those whose parents have ended became children of ours.
 pub(super) fn kill_the_rest() {

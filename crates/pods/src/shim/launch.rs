@@ -24,11 +24,17 @@ pub(crate) struct Launch {
     pub(crate) hostname: Option<String>,
     /// Whether it sees the processes of its container only.
     pub(crate) own_processes: bool,
+    /// The first process of the Pod, if its containers see each other's processes.
+    #[serde(default)]
+    pub(crate) shared_processes: Option<Process>,
     /// Where its shared memory and semaphores are its own.
     pub(crate) own_ipc: bool,
     /// The unpacked file system of its image. `None`: the machine's files.
     #[serde(default)]
     pub(crate) root: Option<PathBuf>,
+    /// Kernel parameters of its namespaces, names with dots and values.
+    #[serde(default)]
+    pub(crate) sysctls: Vec<(String, String)>,
     pub(crate) mounts: Vec<Mount>,
     /// It may write to what is mounted for it, and to nothing else.
     pub(crate) read_only: bool,
@@ -41,6 +47,13 @@ pub(crate) struct Launch {
     pub(crate) cgroups: Vec<PathBuf>,
 }
 
+impl Launch {
+    /// True if its /proc shows the processes of its container or Pod, and not those of the machine.
+    pub(crate) fn has_own_proc(&self) -> bool {
+        self.own_processes || self.shared_processes.is_some()
+    }
+}
+
 /// A program with its arguments and its surroundings.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Program {
@@ -48,6 +61,9 @@ pub(crate) struct Program {
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) folder: String,
     pub(crate) who: Who,
+    /// True if it is refused the system calls that container runtimes refuse by default.
+    #[serde(default)]
+    pub(crate) default_seccomp: bool,
 }
 
 /// Who it runs as.

@@ -101,10 +101,11 @@ impl Lines {
         }
     }
 
-    /// There is no more: a line that was begun is one.
+    /// Writes the line that was begun, if any. The container did not end it, so it is a part of a
+    /// line, as container runtimes have it: whoever reads the log adds no line end.
     pub(super) fn end(&mut self, log: &mut LogFile, now: Timestamp) {
         if !self.begun.is_empty() {
-            let _ = log.line(now, self.stream, false, &std::mem::take(&mut self.begun));
+            let _ = log.line(now, self.stream, true, &std::mem::take(&mut self.begun));
         }
     }
 }

@@ -30,6 +30,11 @@ fn prepare(program: &Program, streams: &Streams) -> Result<Prepared, (String, i3
         process::control_terminal(streams.input.as_fd()).map_err(failed)?;
     }
     process::set_streams(streams.input.as_fd(), streams.output.as_fd(), streams.complaints.as_fd()).map_err(failed)?;
+    if program.default_seccomp {
+        // While the process has the capability to: without it no_new_privs would have to be set,
+        // and allowPrivilegeEscalation could not be had.
+        process::refuse_system_calls(program.who.capabilities).map_err(failed)?;
+    }
     program.who.identity().take().map_err(failed)?;
     // Only now: whoever becomes another user is no longer tied to anybody.
     process::end_with_parent().map_err(failed)?;

@@ -9,12 +9,14 @@ use std::path::Path;
 use fairlead_kernel::process::Identity;
 use fairlead_kernel::{Error, mount};
 
-use super::launch::Launch;
+use super::launch::{Launch, Who};
 use super::view::{OLD, STAGE, failed};
 
 /// Size of what a container may write outside of its volumes. It is in memory, and counts as the
 /// container's.
 const WRITTEN: &str = "size=256m,nr_inodes=64k,mode=0755";
+/// Folders of devices and of the kernel, which no image brings.
+pub(super) const FOLDERS: [&str; 3] = ["/dev", "/proc", "/sys"];
 /// Devices every container has: the OCI runtime specification, config-linux.md, "Default Devices".
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 /// Links in /dev (the same document).
@@ -64,20 +66,18 @@ pub(super) fn enter(launch: &Launch, root: &File) -> Result<(), Error> {
     mount::copy_on_write(&lower, &upper, &work, &whole, launch.program.who.escalation)?;
     fs::create_dir(whole.join(OLD)).map_err(failed("making a folder for the old root"))?;
     mount::become_root(&whole, &whole.join(OLD))?;
-    let folders = ["dev", "proc", "sys"].map(|name| Path::new("/").join(name));
-    for folder in &folders {
+    let [dev, proc, sys] = FOLDERS.map(Path::new);
+    for folder in [dev, proc, sys] {
         make_folder(folder)?;
     }
-    let [dev, proc, sys] = &folders;
     let old = Path::new("/").join(OLD);
-    // The mounts that follow name their sources by /proc/self/fd.
-    if launch.own_processes {
+    // Copies of folders that follow name their sources by /proc/self/fd.
+    if launch.has_own_proc() {
         mount::processes(proc)?
     } else {
         mount::bind(&old.join("proc"), proc)?
     }
-    if launch.program.who.capabilities == Identity::ALL {
-        // A privileged container is not kept from anything of the machine.
+    if has_machine_devices(&launch.program.who) {
         mount::bind(&old.join("dev"), dev)?;
         return mount::bind(&old.join("sys"), sys);
     }
@@ -85,6 +85,12 @@ pub(super) fn enter(launch: &Launch, root: &File) -> Result<(), Error> {
     // Programs that look at it do without it, and some machines do not let it be mounted.
     let _ = mount::system(sys);
     protect()
+}
+
+/// True if a container with an image has the machine's /dev and /sys: a privileged container is not
+/// kept from anything of the machine.
+pub(super) fn has_machine_devices(who: &Who) -> bool {
+    who.capabilities == Identity::ALL
 }
 
 /// Makes a directory in the root. An image may have a link or a file in its place, which goes.

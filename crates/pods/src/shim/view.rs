@@ -6,12 +6,13 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 
-use fairlead_kernel::{Error, mount};
+use fairlead_kernel::Error;
+use fairlead_kernel::mount::{self, Tree};
 
-use super::launch::{Launch, Mount};
+use super::launch::{Launch, Mount, Who};
 use super::root;
 use crate::volumes::PRIVATE;
 
@@ -21,12 +22,15 @@ const MOST_ENTRIES: usize = 4096;
 const MOST_LINKS: usize = 40;
 /// Where the copy of the root is made: a folder every machine has.
 pub(super) const STAGE: &str = "/tmp";
+/// The folder of devices.
+const DEVICES: &str = "/dev";
 /// Where the old root is meanwhile.
 pub(super) const OLD: &str = ".fairlead-old-root";
 
 /// What was made on the way.
-#[derive(Default)]
-struct Made {
+struct ViewState<'a> {
+    /// The user of the container, whose devices are copied with /dev.
+    who: &'a Who,
     /// Folders that can be written to: copies, and what was made in them.
     places: BTreeSet<PathBuf>,
     copies: Vec<PathBuf>,
@@ -34,13 +38,30 @@ struct Made {
     own_root: bool,
 }
 
+impl ViewState<'_> {
+    /// True if places can be made in a folder without a copy of it. Of a privileged container with
+    /// an image the root alone is its own: /dev and the like are the machine's.
+    fn is_own(&self, folder: &Path) -> bool {
+        let of_machine =
+            root::has_machine_devices(self.who) && root::FOLDERS.iter().any(|name| folder.starts_with(name));
+        self.own_root && !of_machine
+    }
+}
+
 /// Makes it, in a mount namespace of its own.
 pub(super) fn make(launch: &Launch) -> Result<(), Error> {
     mount::isolate()?;
-    // Sources are opened first: one place may hide another's.
+    // Sources are copied before the first of them is mounted. A path could lead into what was
+    // mounted before, and a bind of an open /etc/hosts of the host would take along the Pod's own
+    // that is mounted on it (fs/namespace.c, copy_tree).
     let sources = launch.mounts.iter().map(open).collect::<Result<Vec<_>, _>>();
     let sources = sources.map_err(failed("opening what is to be mounted"))?;
-    let mut made = Made { own_root: launch.root.is_some(), ..Made::default() };
+    let mut made = ViewState {
+        who: &launch.program.who,
+        places: BTreeSet::new(),
+        copies: Vec::new(),
+        own_root: launch.root.is_some(),
+    };
     if let Some(root) = &launch.root {
         let root = File::open(root).map_err(failed(&format!("opening the root of the image, {}", root.display())))?;
         root::enter(launch, &root)?;
@@ -51,12 +72,9 @@ pub(super) fn make(launch: &Launch) -> Result<(), Error> {
     }
     for (wanted, source) in launch.mounts.iter().zip(&sources) {
         let target = show(wanted, source, &mut made)?;
-        if let Some(target) = target.as_ref().filter(|_| !wanted.read_only && is_private(wanted)) {
+        if let Some(target) = target.filter(|_| !wanted.read_only && is_private(wanted)) {
             // The Pod's own, and not the host's: what is mounted below is made in it.
-            made.places.insert(target.clone());
-        }
-        if let Some(target) = target.filter(|_| launch.read_only && !wanted.read_only) {
-            mount::set_read_only(&target, true, false)?;
+            made.places.insert(target);
         }
     }
     leave_old_root()?;
@@ -71,7 +89,7 @@ pub(super) fn make(launch: &Launch) -> Result<(), Error> {
             mount::set_read_only(Path::new("/"), false, true)?;
         }
     }
-    if launch.own_processes && !made.own_root {
+    if !made.own_root && launch.has_own_proc() {
         mount::processes(Path::new("/proc"))?;
     }
     Ok(())
@@ -89,15 +107,14 @@ fn is_private(wanted: &Mount) -> bool {
     PRIVATE.iter().any(|private| wanted.target == Path::new(private))
 }
 
-fn open(wanted: &Mount) -> io::Result<File> {
+fn open(wanted: &Mount) -> io::Result<Tree> {
+    let Some(below) = &wanted.below else { return Tree::copy(&wanted.source) };
     let source = File::open(&wanted.source)?;
-    match &wanted.below {
-        Some(below) => match mount::open_below(&source, below) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => make_below(source, below),
-            opened => opened,
-        },
-        None => Ok(source),
-    }
+    let inside = match mount::open_below(&source, below) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => make_below(source, below),
+        opened => opened,
+    };
+    Tree::copy_open(&inside?)
 }
 
 /// Makes the folders of a path below a folder. One part after the other: none of them may be a link that leads elsewhere.
@@ -106,20 +123,23 @@ fn make_below(folder: File, path: &Path) -> io::Result<File> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let new = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd())).join(part);
             fs::create_dir(&new)?;
-            fs::set_permissions(&new, fs::Permissions::from_mode(0o777))?;
+            // In a volume with a group new folders belong to it (chmod(2) clears what mkdir(2)
+            // inherits).
+            let inherited = folder.metadata()?.mode() & 0o2000;
+            fs::set_permissions(&new, fs::Permissions::from_mode(0o777 | inherited))?;
             mount::open_below(&folder, part)
         }
         opened => opened,
     })
 }
 
-fn show(wanted: &Mount, source: &File, made: &mut Made) -> Result<Option<PathBuf>, Error> {
+fn show(wanted: &Mount, source: &Tree, made: &mut ViewState<'_>) -> Result<Option<PathBuf>, Error> {
     if wanted.optional && !wanted.target.exists() {
         return Ok(None);
     }
-    let folder = source.metadata().map_err(failed("looking at what is to be mounted"))?.is_dir();
+    let folder = source.is_folder().map_err(failed("looking at what is to be mounted"))?;
     let target = place(&wanted.target, folder, made)?;
-    mount::bind(&own(source), &target)?;
+    source.attach(&target)?;
     if wanted.read_only {
         mount::make_read_only(&target)?;
     }
@@ -127,13 +147,13 @@ fn show(wanted: &Mount, source: &File, made: &mut Made) -> Result<Option<PathBuf
 }
 
 /// Makes sure that a place exists, and returns where it really is. Folders that were made here, or copied, can be written to.
-fn place(target: &Path, folder: bool, made: &mut Made) -> Result<PathBuf, Error> {
+fn place(target: &Path, folder: bool, made: &mut ViewState<'_>) -> Result<PathBuf, Error> {
     let (known, missing) = resolve(target).map_err(failed(&format!("finding {}", target.display())))?;
     if missing.is_empty() {
         return Ok(known);
     }
-    if !made.own_root && made.places.insert(known.clone()) {
-        copy(&known)?;
+    if !made.is_own(&known) && made.places.insert(known.clone()) {
+        copy(&known, made.who)?;
         made.copies.push(known.clone());
     }
     let whole = missing.iter().fold(known, |path, part| {
@@ -193,27 +213,29 @@ fn parts(path: &Path) -> Vec<PathBuf> {
 }
 
 /// Puts a folder in memory in the place of a folder, with everything in it that was there.
-fn copy(folder: &Path) -> Result<(), Error> {
+fn copy(folder: &Path, who: &Who) -> Result<(), Error> {
     if folder == Path::new("/") {
-        return copy_root();
+        return copy_root(who);
     }
     let action = format!("copying the folder {}", folder.display());
     let old = File::open(folder).map_err(failed(&action))?;
     let from = PathBuf::from(format!("/proc/self/fd/{}", old.as_raw_fd()));
-    let entries = entries(folder)?;
-    mount::memory(folder, &like(folder)?)?;
-    entries.iter().try_for_each(|name| entry_copy(&from.join(name), &folder.join(name)))
+    let entries = entries(folder, who)?;
+    let devices = folder == Path::new(DEVICES);
+    let new = if devices { mount::memory_with_devices } else { mount::memory };
+    new(folder, &like(folder)?)?;
+    entries.iter().try_for_each(|name| entry_copy(&from.join(name), &folder.join(name), devices))
 }
 
 /// The same for the root. The old one stays until all is made: what is to be shown may be in it.
-fn copy_root() -> Result<(), Error> {
+fn copy_root(who: &Who) -> Result<(), Error> {
     let (stage, old) = (Path::new(STAGE), Path::new(STAGE).join(OLD));
-    let entries = entries(Path::new("/"))?;
+    let entries = entries(Path::new("/"), who)?;
     mount::memory(stage, &like(Path::new("/"))?)?;
     fs::create_dir(&old).map_err(failed("making a folder for the old root"))?;
     mount::become_root(stage, &old)?;
     let old = Path::new("/").join(OLD);
-    entries.iter().try_for_each(|name| entry_copy(&old.join(name), &Path::new("/").join(name)))
+    entries.iter().try_for_each(|name| entry_copy(&old.join(name), &Path::new("/").join(name), false))
 }
 
 fn leave_old_root() -> Result<(), Error> {
@@ -225,13 +247,33 @@ fn leave_old_root() -> Result<(), Error> {
     fs::remove_dir(&old).map_err(failed("removing the folder of the old root"))
 }
 
-fn entries(folder: &Path) -> Result<Vec<OsString>, Error> {
+/// The names in a folder, without devices that the user of the container cannot open: those are
+/// most of /dev, and each name is a mount.
+fn entries(folder: &Path, who: &Who) -> Result<Vec<OsString>, Error> {
     let action = format!("copying the folder {}", folder.display());
-    let entries = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>).map_err(failed(&action))?;
-    if entries.len() > MOST_ENTRIES {
-        return Err(failed(&action)(io::Error::other("it has too many entries")));
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).map_err(failed(&action))? {
+        let entry = entry.map_err(failed(&action))?;
+        let kind = entry.file_type().map_err(failed(&action))?;
+        let device = kind.is_char_device() || kind.is_block_device();
+        if device && !entry.metadata().is_ok_and(|device| can_open(who, &device)) {
+            continue;
+        }
+        if names.len() == MOST_ENTRIES {
+            return Err(failed(&action)(io::Error::other("it has too many entries")));
+        }
+        names.push(entry.file_name());
     }
-    Ok(entries.iter().map(fs::DirEntry::file_name).collect())
+    Ok(names)
+}
+
+/// True if the permissions of a file let a user read or write it.
+fn can_open(who: &Who, file: &fs::Metadata) -> bool {
+    let permits = |class: u32| file.mode() & class != 0;
+    let owner = file.uid() == who.user && permits(0o600);
+    let group = (file.gid() == who.group || who.groups.contains(&file.gid())) && permits(0o060);
+    // With capabilities permissions may not count.
+    owner || group || permits(0o006) || who.capabilities != 0
 }
 
 /// The options of a folder in memory that looks like another.
@@ -240,9 +282,20 @@ fn like(folder: &Path) -> Result<String, Error> {
     Ok(format!("mode={:o},uid={},gid={},size=64m", is.mode() & 0o7777, is.uid(), is.gid()))
 }
 
-fn entry_copy(from: &Path, to: &Path) -> Result<(), Error> {
+/// Shows an entry of a folder in a copy of the folder, in which files of devices may work.
+fn entry_copy(from: &Path, to: &Path, devices: bool) -> Result<(), Error> {
     let action = format!("copying {}", to.display());
-    let metadata = fs::symlink_metadata(from).map_err(failed(&action))?;
+    let metadata = match fs::symlink_metadata(from) {
+        // Devices may be unplugged while /dev is copied.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        found => found.map_err(failed(&action))?,
+    };
+    let kind = metadata.file_type();
+    // A mount of /dev/ptmx alone would not find the terminals in the folder `pts` beside it
+    // (fs/devpts/inode.c, devpts_mntget). Without the right to make devices a mount has to do.
+    if devices && (kind.is_char_device() || kind.is_block_device()) && mount::make_device(to, &metadata).is_ok() {
+        return Ok(());
+    }
     if metadata.is_symlink() {
         let leads = fs::read_link(from).map_err(failed(&action))?;
         return symlink(leads, to).map_err(failed(&action));

@@ -34,7 +34,12 @@ pub(super) fn of(facts: &Facts<'_>, phase: &str) -> Vec<Value> {
         ("ContainersReady", containers),
         ("PodScheduled", Said::yes()),
     ];
-    said.into_iter().map(|(kind, said)| condition(facts, kind, said)).collect()
+    // Tells a Job's Pod that failed by itself from one that was made to (KEP-3329).
+    let evicted = facts.failed.filter(|(reason, _)| *reason == crate::worker::EVICTED);
+    let disruption =
+        evicted.map(|(_, message)| Said { holds: true, reason: "TerminationByKubelet", message: message.to_owned() });
+    let disruption = disruption.map(|said| ("DisruptionTarget", said));
+    said.into_iter().chain(disruption).map(|(kind, said)| condition(facts, kind, said)).collect()
 }
 
 fn condition(facts: &Facts<'_>, kind: &str, said: Said) -> Value {

@@ -46,6 +46,7 @@ fn status(policy: &str, init: &str, main: &str, failed: Option<(&str, &str)>, ga
         host_addresses: &["192.168.0.1".to_owned()],
         began: NOW,
         failed,
+        rejected: false,
         now: NOW,
     })
 }
@@ -103,4 +104,28 @@ fn a_pod_that_failed_as_a_whole_says_why() {
     assert_eq!(status.text("message"), "too long");
     assert_eq!(status.text("podIP"), "10.0.0.2");
     assert_eq!(status.int("observedGeneration"), 3);
+    assert_eq!(status.list("conditions").len(), 5);
+}
+
+#[test]
+fn an_evicted_pod_is_the_target_of_a_disruption() {
+    let status = status("Always", "r0", "R", Some(("Evicted", "too large")), &[]);
+    let last = &status.list("conditions")[5];
+    assert_eq!((last.text("type"), last.text("status")), ("DisruptionTarget", "True"));
+    assert_eq!((last.text("reason"), last.text("message")), ("TerminationByKubelet", "too large"));
+}
+
+/// The reasons for which the containers of the Pod wait, init containers first.
+fn waits(policy: &str, init: &str, main: &str) -> Vec<String> {
+    let status = status(policy, init, main, None, &[]);
+    let all = status.list("initContainerStatuses").iter().chain(status.list("containerStatuses"));
+    all.map(|container| container.at("state").at("waiting").text("reason").to_owned()).collect()
+}
+
+#[test]
+fn containers_of_a_pod_with_init_containers_wait_for_its_initialization() {
+    assert_eq!(waits("Always", "", ""), ["PodInitializing", "PodInitializing"]);
+    assert_eq!(waits("Always", "r", ""), ["", "PodInitializing"]);
+    assert_eq!(waits("Always", "r0", ""), ["", "PodInitializing"]);
+    assert_eq!(waits("Never", "r1", ""), ["", "PodInitializing"]);
 }

@@ -65,10 +65,13 @@ fn fill(folder: &Path, files: &BTreeMap<String, Content>, group: Option<u32>) ->
             fs::create_dir_all(parent)?;
         }
         fs::write(&file, &content.bytes)?;
+        let mut mode = content.mode;
         if let Some(group) = group {
             chown(&file, None, Some(group))?;
+            // Whatever the volume says, fsGroup may read it (pkg/volume/volume_linux.go, roMask).
+            mode |= 0o440;
         }
-        fs::set_permissions(&file, fs::Permissions::from_mode(content.mode))?;
+        fs::set_permissions(&file, fs::Permissions::from_mode(mode))?;
     }
     Ok(())
 }

@@ -7,8 +7,9 @@ use fairlead_api::{Look, kinds};
 use fairlead_cluster::{Backoff, Delete, Error, retry};
 use tokio::time::timeout;
 
-use super::Worker;
+use super::{EVICTED, Worker};
 use crate::network::{self, Names};
+use crate::shim::pause;
 use crate::unit::{Role, State};
 use crate::{cgroup, volumes};
 
@@ -18,10 +19,20 @@ const LAST_STATUS: Duration = Duration::from_secs(10);
 impl Worker {
     /// The Pod is over: what still runs ends, and its network goes. Its status and logs stay.
     pub(super) async fn wind_up(&mut self) {
+        // They would only find what the end of the Pod does to its containers.
+        self.restarting_probes.clear();
+        self.storage = None;
+        // An evicted Pod has a second, whatever grace period it asks for
+        // (pkg/kubelet/eviction/eviction_manager.go, immediateEvictionGracePeriodSeconds).
+        let evicted = self.record.failed.as_ref().is_some_and(|(reason, _)| reason == EVICTED);
+        let grace = evicted.then_some(1);
         let running: Vec<usize> =
             (0..self.record.units.len()).filter(|at| self.record.units[*at].is_running()).collect();
         for place in &running {
-            self.stop(*place, "", None);
+            self.stop(*place, "", grace);
+        }
+        if running.is_empty() {
+            pause::kill(&self.node.folder(self.record.uid()));
         }
         if running.is_empty() && self.network {
             // What was never started never will be.
@@ -61,6 +72,7 @@ impl Worker {
             self.delete().await;
         }
         let uid = self.record.uid();
+        pause::kill(&self.node.folder(uid));
         cgroup::remove(&self.node.settings.data, uid);
         let _ = fs::remove_dir_all(self.node.logs(&self.pod));
         volumes::unmount(&self.node.folder(uid));

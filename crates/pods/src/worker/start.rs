@@ -6,17 +6,19 @@ use std::time::Duration;
 use fairlead_api::Look;
 use fairlead_cluster::Severity;
 use jiff::Timestamp;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{Happened, Task, Worker, container_of};
 use crate::network::{self, Names, Plugged};
 use crate::probes::{Kind, Probing};
+use crate::record::Admission;
 use crate::refuse::{self, Refused};
 use crate::shim::launch::End;
+use crate::storage::{Limits, Places};
 use crate::surroundings::{self, Wanted};
 use crate::unit::State;
-use crate::{cgroup, container, node, volumes};
+use crate::{admit, cgroup, container, node, sockets, volumes};
 
 /// What did not work is tried again after this.
 const RETRY: Duration = Duration::from_secs(5);
@@ -44,6 +46,7 @@ impl Worker {
             self.node.tell(&self.pod, Severity::Normal, "DeadlineExceeded", message);
             self.record.failed = Some(("DeadlineExceeded".to_owned(), message.to_owned()));
         }
+        self.admit().await;
         if self.record.failed.is_some() || self.order.over.is_some() {
             return self.wind_up().await;
         }
@@ -55,6 +58,7 @@ impl Worker {
         if !self.is_allowed() || !self.has_user() || !self.has_network().await || !self.has_volumes().await {
             return;
         }
+        self.watch_storage();
         for place in std::mem::take(&mut self.order.start) {
             if self.retry.get(&place).is_none_or(|at| *at <= Instant::now()) {
                 self.retry.remove(&place);
@@ -63,6 +67,27 @@ impl Worker {
         }
         self.set_order();
         self.tell_back_off();
+    }
+
+    /// Decides once whether this Node runs the Pod. A Pod that it rejects has failed.
+    async fn admit(&mut self) {
+        if self.record.admission != Admission::Undecided || self.record.failed.is_some() {
+            return;
+        }
+        // One that an earlier version has started is not rejected any more.
+        let begun = self.record.units.iter().any(|unit| unit.runs > 0);
+        let mut object = self.node.object.clone();
+        let node = match timeout(SOON, object.wait_for(|node| !node.is_null())).await {
+            Ok(Ok(node)) => Arc::clone(&node),
+            _ => Arc::default(),
+        };
+        let rejection = admit::rejection(&self.pod, &node).filter(|_| !begun);
+        self.record.admission = Admission::Admitted;
+        if let Some(Refused { reason, message }) = rejection {
+            self.record.admission = Admission::Rejected;
+            self.record.failed = Some((reason.to_owned(), format!("Pod was rejected: {message}")));
+            self.node.tell(&self.pod, Severity::Warning, reason, message);
+        }
     }
 
     /// Whether the Pod may run here at all; if not, it says so and waits to become another.
@@ -206,6 +231,28 @@ impl Worker {
         }
     }
 
+    /// Measures from now on how much of the Node's disk the Pod uses, if it has limits for that.
+    fn watch_storage(&mut self) {
+        let (Some(limits), Some(volumes), None) = (Limits::of(&self.pod), &self.volumes, &self.storage) else { return };
+        let places = Places::of(&self.pod, volumes, self.node.logs(&self.pod));
+        let measured = Arc::new((limits, places));
+        let pause = self.node.settings.measure;
+        let tell = self.tell.clone();
+        let task = tokio::spawn(async move {
+            loop {
+                sleep(pause).await;
+                let known = measured.clone();
+                let exceeded = tokio::task::spawn_blocking(move || known.0.exceeded(&known.1)).await;
+                if let Ok(Some(message)) = exceeded
+                    && tell.send(Happened::StorageExceeded { message }).await.is_err()
+                {
+                    return;
+                }
+            }
+        });
+        self.storage = Some(Task(task));
+    }
+
     /// Files that come from the API follow it, in the background: nobody waits for a slow API.
     fn refresh(&mut self) {
         let Some(volumes) = self.volumes.clone().filter(|_| self.refreshed.elapsed() >= self.node.settings.refresh)
@@ -233,6 +280,16 @@ impl Worker {
             let message = format!("image {:?} is not on this Node any more", container.text("image"));
             return self.failed_to_start(place, &surroundings::no_image(message));
         };
+        let mut shared_processes = None;
+        if self.pod.at("spec").flag("shareProcessNamespace") {
+            let folder = self.node.folder(self.record.uid());
+            match container::pause(&self.node.settings, &folder).await {
+                Ok(first) => shared_processes = Some(first),
+                Err(message) => {
+                    return self.failed_to_start(place, &Refused { reason: "CreateContainerError", message });
+                }
+            }
+        }
         let wanted = Wanted {
             pod: &self.pod,
             container: &container,
@@ -242,6 +299,7 @@ impl Worker {
             user: self.record.user,
             run: number,
             cgroups: &cgroups,
+            shared_processes,
         };
         let turn = self.node.starts.acquire().await;
         let made = surroundings::launch(&self.node, wanted).await;
@@ -324,16 +382,40 @@ impl Worker {
         let container = container_of(&self.pod, &self.record.units[place].name).clone();
         if container.map("readinessProbe").is_some() {
             self.probe(place, Kind::Readiness);
-        } else {
-            self.record.units[place].ready = true;
+        } else if !self.record.units[place].ready {
+            self.await_listening(place, &container);
         }
         if container.map("livenessProbe").is_some() {
             self.probe(place, Kind::Liveness);
         }
     }
 
+    /// Makes a container without a readiness probe ready: at once if it declares no ports, else
+    /// when it listens on one of them, but not later than `Settings::listen_wait`.
+    ///
+    /// A kubelet makes it ready at once. There the way to the proxies takes longer than most
+    /// programs take to listen; here it takes a millisecond, and clients would be refused.
+    fn await_listening(&mut self, place: usize, container: &serde_json::Value) {
+        let ports = sockets::declared(container);
+        let unit = &mut self.record.units[place];
+        if ports.is_empty() {
+            unit.ready = true;
+            return;
+        }
+        let number = unit.runs.saturating_sub(1);
+        let run = self.node.run(self.record.uid(), &self.record.units[place].name, number);
+        let limit = self.node.settings.listen_wait;
+        let tell = self.tell.clone();
+        let task = tokio::spawn(async move {
+            let _ = timeout(limit, sockets::listening(&run, &ports)).await;
+            let state = fairlead_probe::State::Healthy;
+            let _ = tell.send(Happened::Probe { place, run: number, kind: Kind::Readiness, state }).await;
+        });
+        self.tasks.entry(place).or_default().push(Task(task));
+    }
+
     fn probe(&mut self, place: usize, kind: Kind) {
-        if kind != Kind::Readiness && self.leaving.is_some() {
+        if kind != Kind::Readiness && self.is_ending() {
             return;
         }
         let unit = &self.record.units[place];

@@ -77,6 +77,47 @@ fn a_pod_that_does_not_listen_is_killed_in_time() {
 }
 
 #[test]
+fn containers_that_share_their_processes_see_each_other_and_end_with_their_pod() {
+    in_house("containers_that_share_their_processes_see_each_other_and_end_with_their_pod", |house| async move {
+        // Numbers that no other process sleeps for.
+        let (main, left_behind) = (format!("4714.{}", std::process::id()), format!("4715.{}", std::process::id()));
+        let deaf = format!("trap '' TERM; (setsid sleep {left_behind}) & sleep {main}; while :; do sleep 0.1; done");
+        let sees = format!(
+            "while ! pgrep -f 'sleep {main}' > /dev/null; do sleep 0.1; done; test $$$$ != 1 && echo sees; \
+             test -e /tmp/once && sleep 100; touch /tmp/once; exit 1"
+        );
+        let container =
+            |name: &str, script: &str| json!({"name": name, "image": "host", "command": ["sh", "-c", script]});
+        let spec = json!({"shareProcessNamespace": true, "terminationGracePeriodSeconds": 1});
+        house.pod_of("both", &[container("a", &deaf), container("b", &sees)], json!({"spec": spec})).await;
+        // The end of one container leaves the other alone.
+        let again = |pod: &serde_json::Value| {
+            pod.at("status").list("containerStatuses").iter().any(|one| one.int("restartCount") == 1)
+        };
+        let pod = house.until("both", again).await;
+        assert_eq!(house.said(&pod, "b", 0), "sees\n");
+        let pod = house.ready("both").await;
+        assert_eq!(pod.at("status").list("containerStatuses")[0].int("restartCount"), 0);
+        // The next runner finds the namespace of processes.
+        house.stop_runner().await;
+        house.start_runner();
+        house.ready("both").await;
+        let left = |number: &str| {
+            let found = Command::new("pgrep").args(["-fx", &format!("sleep {number}")]).output().unwrap();
+            String::from_utf8_lossy(&found.stdout).into_owned()
+        };
+        assert_ne!(left(&left_behind), "");
+        house.delete("both", 1).await;
+        house.until_gone("both").await;
+        let end = Instant::now() + Duration::from_secs(30);
+        while !left(&main).is_empty() || !left(&left_behind).is_empty() {
+            assert!(Instant::now() < end, "processes of the Pod are left behind");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+}
+
+#[test]
 fn rolling_replacements_lose_no_request() {
     in_house("rolling_replacements_lose_no_request", |house| async move {
         // Requests go to the Pods EndpointSlices list as ready, looked up anew each time: a proxy without delay.

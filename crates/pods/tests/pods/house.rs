@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fairlead_api::{Kind, Look, Settings as ApiSettings, kinds};
-use fairlead_cluster::{Cluster, Delete, Error, Patch};
+use fairlead_cluster::{Cluster, Delete, Error, Event, Patch, Selection, Step};
 use fairlead_kernel::link::{Links, Prefix};
 use fairlead_kernel::netns::Namespace;
 use fairlead_pods::host::Host;
@@ -19,7 +19,8 @@ use fairlead_server::auth::service_account::Tokens;
 use fairlead_server::auth::{Authenticator, User};
 use fairlead_server::{Admission, Authorization, Server};
 use fairlead_store::Memory;
-use futures_util::FutureExt;
+use futures_util::stream::BoxStream;
+use futures_util::{FutureExt, StreamExt};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
@@ -38,6 +39,7 @@ const NODE_ADDRESSES: [&str; 2] = ["192.168.77.1", "fd00:77::1"];
 const EDITOR: &str = "somebody";
 
 pub(crate) struct House {
+    pub(crate) server: Server,
     pub(crate) cluster: Cluster,
     /// The same, as somebody who may make Pods and has no privileges to give them.
     unprivileged: Cluster,
@@ -103,13 +105,25 @@ impl House {
         settings.pod_ranges = ["10.244.0.0/16", "fd00:244::/48"].map(|range| range.parse().unwrap()).to_vec();
         settings.refresh = Duration::from_millis(500);
         settings.images = images(&folder.path().join("image"));
+        settings.measure = Duration::from_millis(200);
         settings.dns.cluster_dns = vec!["10.0.0.10".parse().unwrap()];
         make_node(&cluster).await;
+        make_account(&cluster).await;
         allow_to_edit(&cluster).await;
         let runner = Runner::new(&cluster, settings.clone());
         let host = runner.host();
         let runner = Mutex::new(Some(tokio::spawn(runner.run(stop.clone()))));
-        House { cluster, unprivileged, settings, host, runner, stop: stop.clone(), _ends: stop.drop_guard(), folder }
+        House {
+            server,
+            cluster,
+            unprivileged,
+            settings,
+            host,
+            runner,
+            stop: stop.clone(),
+            _ends: stop.drop_guard(),
+            folder,
+        }
     }
 
     /// Ends the runner without a word, as a kill does.
@@ -125,7 +139,14 @@ impl House {
 
     /// Starts another.
     pub(crate) fn start_runner(&self) -> Arc<dyn Host> {
-        let runner = Runner::new(&self.cluster, self.settings.clone());
+        self.start_runner_with(|_| {})
+    }
+
+    /// Starts another, with settings of its own.
+    pub(crate) fn start_runner_with(&self, change: impl FnOnce(&mut Settings)) -> Arc<dyn Host> {
+        let mut settings = self.settings.clone();
+        change(&mut settings);
+        let runner = Runner::new(&self.cluster, settings);
         let host = runner.host();
         *self.runner.lock().unwrap() = Some(tokio::spawn(runner.run(self.stop.clone())));
         host
@@ -275,6 +296,22 @@ impl House {
         self.cluster.delete(&kinds::POD, "default", name, &how).await.unwrap();
     }
 
+    /// Follows a Pod that is still to be made.
+    pub(crate) async fn follow(&self, name: &str) -> PodStates {
+        let selection = Selection::all(&kinds::POD).with_fields(format!("metadata.name={name}"));
+        let mut steps = self.cluster.follow(selection);
+        while !matches!(steps.next().await.expect("a step"), Step::Listed(_)) {}
+        PodStates { steps, seen: Vec::new() }
+    }
+
+    /// The reasons and messages of all Events about a Pod so far.
+    pub(crate) async fn events(&self, name: &str) -> Vec<(String, String)> {
+        let events = self.cluster.request(fairlead_cluster::Method::GET, EVENTS, None).await.expect("events");
+        let about = |event: &&Value| event.at("involvedObject").text("name") == name;
+        let about = events.list("items").iter().filter(about);
+        about.map(|event| (event.text("reason").to_owned(), event.text("message").to_owned())).collect()
+    }
+
     /// Waits for an Event about a Pod, and returns its message.
     pub(crate) async fn event(&self, name: &str, reason: &str) -> String {
         let end = Instant::now() + PATIENCE;
@@ -338,6 +375,42 @@ fn images(root: &Path) -> Images {
     Images { mappings }
 }
 
+/// A Pod as its watchers see it.
+pub(crate) struct PodStates {
+    steps: BoxStream<'static, Step>,
+    seen: Vec<Value>,
+}
+
+impl PodStates {
+    /// Waits for a state, and returns it with all before it.
+    pub(crate) async fn until(&mut self, holds: impl Fn(&Value) -> bool) -> Vec<Value> {
+        let find = async {
+            loop {
+                let Step::Changed(events, _) = self.steps.next().await.expect("a step") else { continue };
+                let new = self.seen.len();
+                for event in events {
+                    if let Event::Put(object) = event {
+                        self.seen.push(serde_json::from_slice(&object.json).unwrap());
+                    }
+                }
+                if self.seen[new..].iter().any(&holds) {
+                    return;
+                }
+            }
+        };
+        let found = tokio::time::timeout(PATIENCE, find).await;
+        assert!(found.is_ok(), "the Pod did not become what it should: {:#?}", self.seen);
+        self.seen.clone()
+    }
+}
+
+/// Makes the account of Pods that name none.
+async fn make_account(cluster: &Cluster) {
+    let metadata = json!({"name": "default", "namespace": "default"});
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata});
+    cluster.create(&kinds::SERVICE_ACCOUNT, &account).await.expect("made");
+}
+
 async fn make_node(cluster: &Cluster) {
     let node = json!({
         "apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE},
@@ -345,7 +418,9 @@ async fn make_node(cluster: &Cluster) {
     });
     cluster.create(&kinds::NODE, &node).await.unwrap();
     let addresses: Vec<Value> = NODE_ADDRESSES.iter().map(|ip| json!({"type": "InternalIP", "address": ip})).collect();
-    let patch = Patch::Merge(json!({"status": {"addresses": addresses}}));
+    let has = json!({"cpu": "64", "memory": "64Gi", "pods": "110"});
+    let status = json!({"addresses": addresses, "capacity": has, "allocatable": has});
+    let patch = Patch::Merge(json!({"status": status}));
     cluster.patch_status(&kinds::NODE, "", NODE, &patch).await.unwrap();
 }
 
@@ -400,7 +475,7 @@ fn options() -> fairlead_server::Options {
             service_topology: false,
         },
         extra_kinds: Vec::new(),
-        admission: Admission { grants_for_images: true, ..Admission::default() },
+        admission: Admission { grants_for_images: true, service_accounts: true, ..Admission::default() },
         advertise: SocketAddr::from(([127, 0, 0, 1], 6443)),
         authorization: Authorization::Rbac,
         request_timeout: Duration::from_secs(60),

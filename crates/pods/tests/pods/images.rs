@@ -51,7 +51,8 @@ fn a_mapped_directory_is_the_root_of_its_container() {
         house.pod_of("alone", &[main], more).await;
         let pod = house.ready("alone").await;
         let said = house.says(&pod, "c", "end").await;
-        let devices = "fd\nfull\nnull\nptmx\npts\nrandom\nshm\nstderr\nstdin\nstdout\ntty\nurandom\nzero\n";
+        let devices =
+            "fd\nfull\nnull\nptmx\npts\nrandom\nshm\nstderr\nstdin\nstdout\ntermination-log\ntty\nurandom\nzero\n";
         let head = "image\nin its /tmp\n/work-in-it\nfrom-image mine alone\nweb\nproc\nwrote\nx\nhosts\nno old root\n";
         assert_eq!(said, format!("{head}{devices}end\n"));
         let root = house.image_root();
@@ -107,6 +108,34 @@ fn a_container_of_an_image_is_root_only_where_that_was_chosen() {
         let said = house.says(&pod, "c", "end").await;
         let lines: Vec<&str> = said.lines().filter(|line| !line.contains(": ")).collect();
         assert_eq!(lines, ["1234", "1235", "no", "shm", "end"], "{said}");
+    });
+}
+
+#[test]
+fn containers_with_images_share_processes_and_have_what_others_have() {
+    with_image("containers_with_images_share_processes_and_have_what_others_have", |house| async move {
+        let own = format!("/dev/fairlead-words-{}", std::process::id());
+        let sees = "until grep -qsx sleep /proc/[0-9]*/comm; do sleep 0.1; done; test $$$$ != 1 && echo sees; \
+                    test -s /var/run/secrets/kubernetes.io/serviceaccount/token && echo token; \
+                    printf words > /dev/termination-log; exit 1";
+        let mut second = container("second", "mapped", sees);
+        second.set("securityContext", json!({"readOnlyRootFilesystem": true}));
+        // Its /dev is the machine's.
+        let line = format!("test -e /dev/zero && echo devices; printf words > {own}; exit 1");
+        let mut third = container("third", "rooted", &line);
+        third.set("securityContext", json!({"privileged": true}));
+        third.set("terminationMessagePath", own.clone());
+        let spec = json!({"shareProcessNamespace": true, "restartPolicy": "Never", "terminationGracePeriodSeconds": 1});
+        let all = [container("first", "mapped", "sleep 1000; true"), second, third];
+        house.pod_of("shares", &all, json!({"spec": spec})).await;
+        let terminated = |pod: &Value| -> Vec<String> {
+            let statuses = pod.at("status").list("containerStatuses").iter();
+            statuses.map(|status| status.at("state").at("terminated").text("message").to_owned()).collect()
+        };
+        let pod = house.until("shares", |pod| terminated(pod) == ["", "words", "words"]).await;
+        assert_eq!(house.said(&pod, "second", 0), "sees\ntoken\n");
+        assert_eq!(house.said(&pod, "third", 0), "devices\n");
+        assert!(!Path::new(&own).exists(), "a place was made in the machine's /dev");
     });
 }
 

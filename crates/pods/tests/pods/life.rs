@@ -236,13 +236,88 @@ fn a_container_can_leave_last_words() {
         let own = never(json!({"terminationMessagePath": "/tmp/fairlead-last-words"}));
         house.pod("file", &["sh", "-c", "echo sorry > /tmp/fairlead-last-words; exit 1"], own).await;
         let log = never(json!({"terminationMessagePolicy": "FallbackToLogsOnError"}));
-        house.pod("log", &["sh", "-c", "echo one; echo two; exit 1"], log).await;
-        for (name, words) in [("file", "sorry\n"), ("log", "one\ntwo\n")] {
+        house.pod("log", &["sh", "-c", "echo one; echo two; exit 1"], log.clone()).await;
+        house.pod("unended", &["sh", "-c", "echo one; printf two; exit 1"], log).await;
+        // The place for them that every container has.
+        let usual =
+            "cat /dev/null && python3 -c 'import os; os.openpty()' && printf usual > /dev/termination-log; exit 1";
+        house.pod("usual", &["sh", "-c", usual], never(json!({}))).await;
+        let root = json!({"securityContext": {"runAsUser": 0, "readOnlyRootFilesystem": true}});
+        house.pod("root", &["sh", "-c", usual], never(root)).await;
+        let expected = [
+            ("file", "sorry\n"),
+            ("log", "one\ntwo\n"),
+            ("unended", "one\ntwo"),
+            ("usual", "usual"),
+            ("root", "usual"),
+        ];
+        for (name, words) in expected {
             let pod = house.until(name, |pod| pod.at("status").text("phase") == "Failed").await;
             let ended = pod.at("status").list("containerStatuses")[0].at("state").at("terminated").clone();
             assert_eq!(ended.text("message"), words, "{name}");
         }
         assert!(!std::path::Path::new("/tmp/fairlead-last-words").exists());
+        let written = std::fs::read_to_string("/dev/termination-log").unwrap_or_default();
+        assert!(!written.contains("usual"), "a container wrote into the machine's own file");
+    });
+}
+
+#[test]
+fn a_container_that_waits_has_a_reason() {
+    in_house("a_container_that_waits_has_a_reason", |house| async move {
+        let container = |name: &str, command: &str| json!({"name": name, "image": "host", "command": [command]});
+        let init = json!([container("first", "true"), container("second", "false")]);
+        let mut seen = house.follow("fails").await;
+        let spec = json!({"initContainers": init, "restartPolicy": "Never"});
+        house.pod_of("fails", &[container("main", "true")], json!({"spec": spec})).await;
+        let states = seen.until(|pod| pod.at("status").text("phase") == "Failed").await;
+        check_reasons(&states, "PodInitializing");
+        let mut seen = house.follow("plain").await;
+        house.pod("plain", &["sleep", "100"], json!({})).await;
+        let states = seen.until(|pod| condition(pod, "Ready").0 == "True").await;
+        check_reasons(&states, "ContainerCreating");
+    });
+}
+
+/// Checks that each container that waits in one of the states of a Pod does so for this reason.
+fn check_reasons(states: &[serde_json::Value], reason: &str) {
+    for state in states {
+        let status = state.at("status");
+        for container in status.list("initContainerStatuses").iter().chain(status.list("containerStatuses")) {
+            if let Some(waiting) = container.at("state").map("waiting") {
+                assert_eq!(waiting.get("reason").and_then(serde_json::Value::as_str), Some(reason), "{container}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_pod_without_a_readiness_probe_is_ready_when_it_listens_on_a_declared_port() {
+    in_house("a_pod_without_a_readiness_probe_is_ready_when_it_listens_on_a_declared_port", |house| async move {
+        // Nobody waits for the time to be over here.
+        house.stop_runner().await;
+        let host = house.start_runner_with(|settings| settings.listen_wait = Duration::from_secs(3600));
+        let script = "while ! test -e /tmp/go; do sleep 0.05; done; exec python3 -m http.server 8000";
+        let container = json!({"ports": [{"containerPort": 8000}, {"containerPort": 9, "protocol": "UDP"}]});
+        let mut seen = house.follow("late").await;
+        house.pod("late", &["sh", "-c", script], json!({"container": container.clone()})).await;
+        let running = |pod: &serde_json::Value| pod.at("status").text("phase") == "Running";
+        let states = seen.until(running).await;
+        assert_eq!(condition(states.last().unwrap(), "Ready"), ("False", "ContainersNotReady"));
+        let target =
+            fairlead_pods::host::Target { namespace: "default".to_owned(), pod: "late".to_owned(), container: None };
+        let touch = vec!["touch".to_owned(), "/tmp/go".to_owned()];
+        let streams = fairlead_pods::host::Streams { stdin: false, stdout: false, stderr: false, tty: false };
+        host.exec(&target, touch, streams).await.unwrap().exit.await;
+        let pod = house.ready("late").await;
+        get(SocketAddr::new(addresses(&pod)[0], 8000)).unwrap();
+        // One that never listens is ready when the time is over, and one without ports at once.
+        house.pod("plain", &["sleep", "100"], json!({})).await;
+        house.ready("plain").await;
+        house.stop_runner().await;
+        house.start_runner_with(|settings| settings.listen_wait = Duration::from_millis(1));
+        house.pod("silent", &["sleep", "100"], json!({"container": container})).await;
+        house.ready("silent").await;
     });
 }
 
@@ -319,5 +394,103 @@ fn a_pod_that_ends_is_not_killed_by_its_liveness_probe() {
         house.delete("ends", 20).await;
         let end = house.end_of("ends").await;
         assert_eq!(end.int("exitCode"), 7, "it was stopped before its hook had ended: {end}");
+    });
+}
+
+#[test]
+fn probes_stop_when_a_pod_has_failed() {
+    in_house("probes_stop_when_a_pod_has_failed", |house| async move {
+        // The process lives on after the end of the Pod has begun, and would fail its probe.
+        let script = "trap 'touch /tmp/ending' TERM; n=0; while test $n -lt 40; do sleep 0.1; test -e /tmp/ending && n=$((n+1)); done; exit 7";
+        let probe = json!({
+            "exec": {"command": ["sh", "-c", "test ! -e /tmp/ending"]}, "periodSeconds": 1, "failureThreshold": 1,
+            "timeoutSeconds": 30,
+        });
+        let more = json!({
+            "container": {"livenessProbe": probe},
+            "spec": {"activeDeadlineSeconds": 2, "terminationGracePeriodSeconds": 30},
+        });
+        house.pod("late", &["sh", "-c", script], more).await;
+        let ended = |pod: &serde_json::Value| {
+            let containers = pod.at("status").list("containerStatuses");
+            containers.iter().any(|container| container.at("state").map("terminated").is_some())
+        };
+        let pod = house.until("late", ended).await;
+        assert_eq!(pod.at("status").text("reason"), "DeadlineExceeded");
+        let ended = pod.at("status").list("containerStatuses")[0].at("state").at("terminated").clone();
+        assert_eq!(ended.int("exitCode"), 7, "{ended}");
+        let unhealthy = house.events("late").await.into_iter().filter(|(reason, _)| reason == "Unhealthy");
+        assert_eq!(unhealthy.count(), 0, "it was probed while it ended");
+    });
+}
+
+#[test]
+fn a_node_rejects_pods_it_cannot_run() {
+    in_house("a_node_rejects_pods_it_cannot_run", |house| async move {
+        let sysctl = |name: &str| json!({"securityContext": {"sysctls": [{"name": name, "value": "1"}]}});
+        let cases = [
+            ("windows", json!({}), json!({"os": {"name": "windows"}}), "PodOSNotSupported"),
+            ("large", json!({"resources": {"requests": {"cpu": "65"}}}), json!({}), "OutOfcpu"),
+            ("unsafe", json!({}), sysctl("kernel.msgmax"), "SysctlForbidden"),
+        ];
+        for (name, container, spec, reason) in cases {
+            house.pod(name, &["sleep", "100"], json!({"container": container, "spec": spec})).await;
+            let pod = house.until(name, |pod| pod.at("status").text("phase") == "Failed").await;
+            let status = pod.at("status");
+            assert_eq!(status.text("reason"), reason, "{status}");
+            let event = house.event(name, reason).await;
+            assert_eq!(status.text("message"), format!("Pod was rejected: {event}"));
+            assert!(status.at("containerStatuses").is_null() && status.at("podIP").is_null(), "{status}");
+            house.delete(name, 0).await;
+            house.until_gone(name).await;
+        }
+    });
+}
+
+#[test]
+fn events_of_pods_come_from_the_kubelet_of_the_node() {
+    in_house("events_of_pods_come_from_the_kubelet_of_the_node", |house| async move {
+        house.pod("told", &["sleep", "100"], json!({})).await;
+        house.event("told", "Started").await;
+        let path = "/api/v1/namespaces/default/events?fieldSelector=source%3Dkubelet,involvedObject.name%3Dtold";
+        let events = house.cluster.request(fairlead_cluster::Method::GET, path, None).await.unwrap();
+        let event = events.list("items").first().expect("an Event").clone();
+        assert_eq!(event.at("source"), &json!({"component": "kubelet", "host": crate::house::NODE}));
+        assert_eq!(event.text("reportingComponent"), "kubelet");
+        assert_eq!(event.text("reportingInstance"), crate::house::NODE);
+    });
+}
+
+#[test]
+fn a_pod_that_uses_more_of_the_disk_than_it_may_is_evicted() {
+    in_house("a_pod_that_uses_more_of_the_disk_than_it_may_is_evicted", |house| async move {
+        let write =
+            ["sh", "-c", "head -c 200000 /dev/zero > /fairlead-empty/file; trap '' TERM; while :; do sleep 0.1; done"];
+        let pod = |limit: serde_json::Value, resources: serde_json::Value| {
+            json!({
+                "container": {"volumeMounts": [{"name": "v", "mountPath": "/fairlead-empty"}], "resources": resources},
+                "spec": {"volumes": [{"name": "v", "emptyDir": limit}], "terminationGracePeriodSeconds": 3600},
+            })
+        };
+        house.pod("volume", &write, pod(json!({"sizeLimit": "100Ki"}), json!({}))).await;
+        let limits = json!({"limits": {"ephemeral-storage": "100k"}});
+        house.pod("whole", &write, pod(json!({}), limits)).await;
+        house.pod("within", &write, pod(json!({"sizeLimit": "1Gi"}), json!({}))).await;
+        let messages = [
+            ("volume", "Usage of EmptyDir volume \"v\" exceeds the limit \"100Ki\". "),
+            ("whole", "Pod ephemeral local storage usage exceeds the total limit of containers 100000. "),
+        ];
+        for (name, message) in messages {
+            let ended = |pod: &serde_json::Value| {
+                let containers = pod.at("status").list("containerStatuses");
+                containers.iter().all(|container| container.at("state").map("terminated").is_some())
+            };
+            let evicted = |pod: &serde_json::Value| pod.at("status").text("phase") == "Failed" && ended(pod);
+            let pod = house.until(name, evicted).await;
+            assert_eq!((pod.at("status").text("reason"), pod.at("status").text("message")), ("Evicted", message));
+            assert_eq!(condition(&pod, "DisruptionTarget"), ("True", "TerminationByKubelet"));
+            assert_eq!(house.event(name, "Evicted").await, message);
+        }
+        assert_eq!(house.ready("within").await.at("status").text("phase"), "Running");
     });
 }

@@ -4,11 +4,16 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+use bytes::Bytes;
 use fairlead_kernel::link::{Links, Prefix};
 use fairlead_kernel::netns::Namespace;
 use fairlead_pods::host::{Exit, Refusal, Streams, Target};
+use fairlead_server::auth::User;
+use http::Request;
+use http_body_util::{BodyExt, Full};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tower::Service;
 
 use crate::house::{House, addresses, get, in_house};
 
@@ -64,6 +69,82 @@ fn commands_run_beside_the_container() {
         assert_eq!(exit, Exit::Code(127));
         let none = house.host.exec(&target("other"), vec!["true".to_owned()], ALL).await;
         assert!(matches!(none, Err(Refusal::NotFound(_))));
+    });
+}
+
+/// Answers with the method, the path and some headers of each request, and its body.
+const ECHO: &str = r#"
+import http.server
+class Handler(http.server.BaseHTTPRequestHandler):
+    def answer(self):
+        size = int(self.headers.get("content-length") or 0)
+        body = self.rfile.read(size)
+        kept = [self.headers.get(name) or "-" for name in ("x-mine", "authorization", "impersonate-user")]
+        text = "%s %s %s %s" % (self.command, self.path, ",".join(kept), body.decode())
+        if self.path == "/page":
+            text = '<a href="/next">next</a>'
+        self.send_response(302 if self.path == "/go" else 200)
+        if self.path == "/go":
+            self.send_header("location", "/gone")
+        self.send_header("content-type", "text/html" if self.path == "/page" else "text/plain")
+        self.send_header("content-length", str(len(text)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(text.encode())
+    do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = answer
+    def log_message(self, *words):
+        pass
+http.server.HTTPServer(("", 8080), Handler).serve_forever()
+"#;
+
+/// An answer: code, header `Location` and body.
+type Answer = (u16, String, String);
+
+async fn send(house: &House, method: &str, path: &str, body: &str) -> Answer {
+    let groups = vec!["system:masters".to_owned()];
+    let user = User { name: "admin".to_owned(), groups, ..User::default() };
+    let request = Request::builder().method(method).uri(path).header("x-mine", "yes").header("host", "server");
+    let request = request.header("authorization", "Bearer secret").body(Full::new(Bytes::from(body.to_owned())));
+    let answer = house.server.local(user).call(request.unwrap()).await.unwrap();
+    let location = answer.headers().get("location").map_or("", |value| value.to_str().unwrap()).to_owned();
+    let code = answer.status().as_u16();
+    let body = answer.into_body().collect().await.unwrap().to_bytes();
+    (code, location, String::from_utf8_lossy(&body).into_owned())
+}
+
+#[test]
+fn requests_are_passed_on_to_a_pod() {
+    in_house("requests_are_passed_on_to_a_pod", |house| async move {
+        let ports = json!([{"containerPort": 8080}]);
+        let probe = json!({"httpGet": {"port": 8080, "path": "/"}, "periodSeconds": 1});
+        let container = json!({"ports": ports, "readinessProbe": probe});
+        house.pod("echo", &["python3", "-c", ECHO], json!({"container": container})).await;
+        house.ready("echo").await;
+        let pods = "/api/v1/namespaces/default/pods";
+        for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] {
+            let said = send(&house, method, &format!("{pods}/echo/proxy/a/b?c=d"), "body").await;
+            let want = format!("{method} /a/b?c=d yes,-,- body");
+            assert_eq!(said, (200, String::new(), want));
+        }
+        let head = send(&house, "HEAD", &format!("{pods}/echo/proxy/a"), "").await;
+        assert_eq!(head, (200, String::new(), String::new()));
+        for name in ["echo:8080", "http:echo:8080", "http:echo:"] {
+            let (code, _, said) = send(&house, "GET", &format!("{pods}/{name}/proxy/x"), "").await;
+            assert_eq!((code, said.as_str()), (200, "GET /x yes,-,- "), "{name}");
+        }
+        // A relative link of a page needs the slash at its end.
+        for (method, code) in [("GET", 301), ("HEAD", 301), ("POST", 200)] {
+            let (said, location, _) = send(&house, method, &format!("{pods}/echo/proxy?a=b"), "").await;
+            let slash = if code == 301 { format!("{pods}/echo/proxy/?a=b") } else { String::new() };
+            assert_eq!((said, location), (code, slash), "{method}");
+        }
+        let (_, _, page) = send(&house, "GET", &format!("{pods}/echo:8080/proxy/page"), "").await;
+        assert_eq!(page, format!("<a href=\"{pods}/echo:8080/proxy/next\">next</a>"));
+        let (code, location, _) = send(&house, "GET", &format!("{pods}/echo/proxy/go"), "").await;
+        assert_eq!((code, location), (302, format!("{pods}/echo/proxy/gone")));
+        let (code, _, said) = send(&house, "GET", &format!("{pods}/echo:9/proxy/x"), "").await;
+        assert_eq!(code, 503, "{said}");
+        assert!(said.contains("error trying to reach service: dial tcp"), "{said}");
     });
 }
 

@@ -35,6 +35,8 @@ fn user(house: &crate::house::House, pod: &serde_json::Value) -> u64 {
 fn pods_share_neither_their_user_nor_temporary_files() {
     in_house("pods_share_neither_their_user_nor_temporary_files", |house| async move {
         house.make(&kinds::NAMESPACE, json!({"metadata": {"name": "others"}})).await;
+        let account = json!({"name": "default", "namespace": "others"});
+        house.make(&kinds::SERVICE_ACCOUNT, json!({"metadata": account})).await;
         let places = ["/tmp", "/var/tmp", "/dev/shm"];
         let name = format!("fairlead-test-{}", std::process::id());
         let write = places.map(|place| format!("(umask 077; echo secret > {place}/{name})")).join("; ");
@@ -96,21 +98,21 @@ fn temporary_files_are_bounded_and_volumes_belong_to_the_group_of_the_pod() {
     in_house("temporary_files_are_bounded_and_volumes_belong_to_the_group_of_the_pod", |house| async move {
         let meta = |name: &str| json!({"name": name, "namespace": "default"});
         house.make(&kinds::SECRET, json!({"metadata": meta("s"), "stringData": {"key": "secret"}})).await;
-        house.make(&kinds::SERVICE_ACCOUNT, json!({"metadata": meta("default")})).await;
         let volumes = json!([
-            {"name": "secret", "secret": {"secretName": "s", "defaultMode": 0o440}},
+            {"name": "secret", "secret": {"secretName": "s", "defaultMode": 0o400}},
             {"name": "empty", "emptyDir": {}},
             {"name": "other", "emptyDir": {}},
         ]);
         let mounts = json!([
             {"name": "secret", "mountPath": "/tmp/secret"},
             {"name": "empty", "mountPath": "/fairlead-empty"},
+            {"name": "empty", "mountPath": "/fairlead-part", "subPath": "made/part"},
             {"name": "other", "mountPath": "/var/tmp"},
         ]);
         let account = "/var/run/secrets/kubernetes.io/serviceaccount";
         let script = format!(
             "cat /tmp/secret/key; echo; cut -c1-3 {account}/token; echo x > /fairlead-empty/x; stat -c '%g' /fairlead-empty/x; \
-             id -G; echo x > /var/tmp/x && echo mounted; echo x > /tmp/x && echo beside; \
+             stat -c '%a %g' /fairlead-empty /fairlead-part; id -G; echo x > /var/tmp/x && echo mounted; echo x > /tmp/x && echo beside; \
              for at in /tmp /dev/shm; do head -c 200m /dev/zero > $at/large 2>/dev/null || echo full; rm $at/large; done; \
              echo end; sleep 100"
         );
@@ -122,7 +124,10 @@ fn temporary_files_are_bounded_and_volumes_belong_to_the_group_of_the_pod() {
         let pod = house.ready("files").await;
         let said = house.says(&pod, "c", "end").await;
         let user = user(&house, &pod);
-        assert_eq!(said, format!("secret\neyJ\n70000\n{user} 70000\nmounted\nbeside\nfull\nfull\nend\n"));
+        assert_eq!(
+            said,
+            format!("secret\neyJ\n70000\n2777 70000\n2777 70000\n{user} 70000\nmounted\nbeside\nfull\nfull\nend\n")
+        );
         // A user that the Pod names wins.
         let context = json!({"container": {"securityContext": {"runAsUser": 70_001, "runAsGroup": 70_002}}});
         house.pod("named", &["sh", "-c", "id -u; id -g; touch /tmp/x; echo end; sleep 100"], context).await;
@@ -203,7 +208,6 @@ fn volumes_are_where_they_should_be_and_follow_what_they_come_from() {
         let meta = |name: &str| json!({"name": name, "namespace": "default"});
         house.make(&kinds::CONFIG_MAP, json!({"metadata": meta("c"), "data": {"a": "one", "b": "two"}})).await;
         house.make(&kinds::SECRET, json!({"metadata": meta("s"), "stringData": {"key": "secret"}})).await;
-        house.make(&kinds::SERVICE_ACCOUNT, json!({"metadata": meta("default")})).await;
         let volumes = json!([
             {"name": "map", "configMap": {"name": "c", "items": [{"key": "a", "path": "deep/a"}]}},
             {"name": "secret", "secret": {"secretName": "s", "defaultMode": 0o444}},
@@ -240,6 +244,133 @@ fn volumes_are_where_they_should_be_and_follow_what_they_come_from() {
         house.cluster.patch(&kinds::CONFIG_MAP, "default", "c", &patch).await.unwrap();
         house.says(&pod, "c", "changed").await;
         tokio::time::sleep(Duration::from_millis(1)).await;
+    });
+}
+
+#[test]
+fn a_pod_sets_kernel_parameters_of_its_own() {
+    in_house("a_pod_sets_kernel_parameters_of_its_own", |house| async move {
+        let ports = "net.ipv4.ip_local_port_range";
+        let before = fairlead_kernel::sysctl::read(ports).unwrap();
+        let sysctls = json!([
+            {"name": "kernel.shm_rmid_forced", "value": "1"},
+            {"name": "net/ipv4/ip_local_port_range", "value": "40000 50000"},
+        ]);
+        let script = "cd /proc/sys; cat kernel/shm_rmid_forced net/ipv4/ip_local_port_range; echo end; sleep 100";
+        let context = json!({"spec": {"securityContext": {"sysctls": sysctls}}});
+        house.pod("set", &["sh", "-c", script], context).await;
+        let pod = house.ready("set").await;
+        assert_eq!(house.says(&pod, "c", "end").await, "1\n40000\t50000\nend\n");
+        assert_eq!(fairlead_kernel::sysctl::read(ports).unwrap(), before);
+    });
+}
+
+#[test]
+fn the_default_seccomp_profile_refuses_system_calls_of_administrators() {
+    in_house("the_default_seccomp_profile_refuses_system_calls_of_administrators", |house| async move {
+        let script = "grep '^Seccomp:' /proc/self/status | cut -f2; unshare -U true 2>/dev/null && echo made; \
+                      python3 -c 'import threading; t = threading.Thread(target=print, args=(\"runs\",)); t.start(); t.join()'; \
+                      echo end; sleep 100";
+        let profile = |kind: &str| json!({"spec": {"securityContext": {"seccompProfile": {"type": kind}}}});
+        for (name, kind, expected) in [("default", "RuntimeDefault", "2\nruns\nend\n"), ("open", "Unconfined", "0\n")] {
+            house.pod(name, &["sh", "-c", script], profile(kind)).await;
+            let pod = house.ready(name).await;
+            let said = house.says(&pod, "c", "end").await;
+            assert!(said.starts_with(expected), "{kind}: {said}");
+        }
+    });
+}
+
+#[test]
+fn a_pod_has_a_token_only_where_its_spec_mounts_one() {
+    in_house("a_pod_has_a_token_only_where_its_spec_mounts_one", |house| async move {
+        let metadata = json!({"name": "closed", "namespace": "default"});
+        let closed = json!({"metadata": metadata, "automountServiceAccountToken": false});
+        house.make(&kinds::SERVICE_ACCOUNT, closed).await;
+        let account = "/var/run/secrets/kubernetes.io/serviceaccount";
+        let script = format!("if test -e {account}/token; then echo token; else echo none; fi; echo end; sleep 100");
+        let table = [
+            ("usual", json!({}), "token\nend\n"),
+            ("closed", json!({"spec": {"serviceAccountName": "closed"}}), "none\nend\n"),
+            ("without", json!({"spec": {"automountServiceAccountToken": false}}), "none\nend\n"),
+        ];
+        for (name, more, said) in table {
+            let made = house.pod(name, &["sh", "-c", &script], more).await;
+            let volumes = made.at("spec").list("volumes").iter().map(|volume| volume.text("name"));
+            let mounted = volumes.filter(|name| name.starts_with("kube-api-access-")).count();
+            assert_eq!(mounted, usize::from(said.starts_with("token")), "{name}");
+            let pod = house.ready(name).await;
+            assert_eq!(house.says(&pod, "c", "end").await, said, "{name}");
+        }
+    });
+}
+
+#[test]
+fn host_paths_show_the_files_of_the_host_where_the_pod_has_its_own() {
+    in_house("host_paths_show_the_files_of_the_host_where_the_pod_has_its_own", |house| async move {
+        let own = ["hosts", "resolv.conf", "hostname"];
+        let names = own.into_iter().filter(|name| std::path::Path::new("/etc").join(name).is_file());
+        let (mut volumes, mut mounts, mut script, mut expected) =
+            (Vec::new(), Vec::new(), String::new(), String::new());
+        for (at, name) in names.enumerate() {
+            volumes.push(json!({"name": format!("file-{at}"), "hostPath": {"path": format!("/etc/{name}")}}));
+            mounts.push(json!({"name": format!("file-{at}"), "mountPath": format!("/fairlead-host/{name}")}));
+            script += &format!("cat /fairlead-host/{name} /fairlead-etc/{name}; echo; ");
+            let file = std::fs::read_to_string(format!("/etc/{name}")).unwrap();
+            expected += &format!("{file}{file}\n");
+        }
+        volumes.push(json!({"name": "etc", "hostPath": {"path": "/etc"}}));
+        mounts.push(json!({"name": "etc", "mountPath": "/fairlead-etc"}));
+        let more = json!({"container": {"volumeMounts": mounts}, "spec": {"volumes": volumes}});
+        house.pod("files", &["sh", "-c", &format!("{script}echo end; head -1 /etc/hosts; sleep 100")], more).await;
+        let pod = house.ready("files").await;
+        let said = house.says(&pod, "c", "# Kubernetes-managed hosts file.").await;
+        let (said, own) = said.split_once("end\n").unwrap();
+        assert_eq!(said.trim_end(), expected.trim_end());
+        assert_eq!(own, "# Kubernetes-managed hosts file.\n");
+    });
+}
+
+#[test]
+fn a_sub_path_that_leads_out_of_its_volume_waits_for_another() {
+    in_house("a_sub_path_that_leads_out_of_its_volume_waits_for_another", |house| async move {
+        let make = |name: &'static str, expression: &'static str, value: &'static str| {
+            let house = house.clone();
+            async move {
+                let env = json!([
+                    {"name": "PART", "value": value},
+                    {"name": "NOTE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['part']"}}},
+                ]);
+                let mounts = json!([
+                    {"name": "v", "mountPath": "/fairlead-part", "subPathExpr": expression},
+                    {"name": "v", "mountPath": "/fairlead-whole"},
+                ]);
+                let more = json!({
+                    "container": {"env": env, "volumeMounts": mounts},
+                    "spec": {"volumes": [{"name": "v", "emptyDir": {}}]},
+                });
+                house.pod(name, &["sh", "-c", "cd /fairlead-whole; find . -type d; sleep 100"], more).await;
+                let waiting = |pod: &serde_json::Value| {
+                    let containers = pod.at("status").list("containerStatuses");
+                    containers.first().map(|container| container.at("state").at("waiting").clone()).unwrap_or_default()
+                };
+                let reason = "CreateContainerConfigError";
+                let pod = house.until(name, |pod| waiting(pod).text("reason") == reason).await;
+                assert_eq!(pod.at("status").list("containerStatuses")[0].int("restartCount"), 0);
+                waiting(&pod).text("message").to_owned()
+            }
+        };
+        let message = make("up", "$(PART)", "..").await;
+        assert_eq!(message, "unable to provision SubPath `..`: must not contain '..'");
+        let message = make("unknown", "$(OTHER)", "x").await;
+        assert_eq!(message, "missing value for \"OTHER\"");
+        let message = make("absolute", "$(NOTE)/$(PART)", "tmp").await;
+        assert_eq!(message, "error SubPath `/tmp` must not be an absolute path");
+        // The expression means something else once the Pod has the annotation.
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {"part": "made"}}}));
+        house.cluster.patch(&kinds::POD, "default", "absolute", &patch).await.unwrap();
+        let pod = house.ready("absolute").await;
+        assert!(house.says(&pod, "c", "./made/tmp").await.starts_with(".\n./made\n"));
     });
 }
 

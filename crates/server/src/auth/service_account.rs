@@ -1,6 +1,6 @@
 //! Tokens of ServiceAccounts: what they claim, whether the claims still hold, and the `token` subresource that issues them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fairlead_api::value::{Value, json};
@@ -33,6 +33,8 @@ pub struct Tokens {
     pub audiences: Vec<String>,
     /// Issuers whose tokens are accepted; ours among them.
     accepted: Vec<String>,
+    /// URL of the public keys, if it is not below the issuer.
+    jwks_uri: Option<String>,
     signing: SigningKey,
     keys: Vec<VerifyingKey>,
     checked: Mutex<HashMap<[u8; 32], Arc<Value>>>,
@@ -63,7 +65,32 @@ impl Tokens {
         let mut keys = vec![signing.public.clone()];
         keys.extend(others.into_iter().filter(|key| key.id != signing.public.id));
         let issuer = issuers.first().cloned().unwrap_or_default();
-        Tokens { audiences: vec![issuer.clone()], issuer, accepted: issuers, signing, keys, checked: Mutex::default() }
+        Tokens {
+            audiences: vec![issuer.clone()],
+            issuer,
+            accepted: issuers,
+            jwks_uri: None,
+            signing,
+            keys,
+            checked: Mutex::default(),
+        }
+    }
+
+    /// Tells clients of the discovery document to look for the public keys at this URL.
+    pub fn with_jwks_uri(self, uri: Option<String>) -> Tokens {
+        Tokens { jwks_uri: uri, ..self }
+    }
+
+    /// Returns the URL of the public keys.
+    pub(crate) fn jwks_uri(&self) -> String {
+        let below = || format!("{}/openid/v1/jwks", self.issuer.trim_end_matches('/'));
+        self.jwks_uri.clone().unwrap_or_else(below)
+    }
+
+    /// Returns the names of the algorithms of all keys, sorted.
+    pub(crate) fn algorithms(&self) -> Vec<&'static str> {
+        let names: BTreeSet<_> = self.keys.iter().map(|key| key.algorithm.name()).collect();
+        names.into_iter().collect()
     }
 
     /// A new token. `id` makes it one of a kind.

@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use redb::backends::FileBackend;
-use redb::{Database, DatabaseError};
+use redb::{Database, DatabaseError, StorageError};
 
 use super::journal::Medium;
 use super::{log, recovery};
@@ -111,6 +111,9 @@ fn open(path: &Path) -> Result<Database, Error> {
         DatabaseError::UpgradeRequired(version) => Error::Unusable(format!(
             "{name} has version {version} of the redb file format, which this program does not read"
         )),
+        DatabaseError::Storage(StorageError::Io(error)) if error.kind() == ErrorKind::StorageFull => {
+            failed(path, &error)
+        }
         other => log::unreadable(&name.to_string(), &other.into()),
     })
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::client::Again;
+use super::client::Repeat;
 use super::keys::revision;
 use super::messages::{
     CompactionRequest, CompactionResponse, Compare, CompareTarget, CompareValue, PutRequest, RangeRequest, Request,
@@ -42,7 +42,7 @@ impl Etcd {
     pub async fn compact(&self, before: Revision) -> Result<(), Error> {
         let request = CompactionRequest { revision: super::keys::wire(before) };
         let path = "/etcdserverpb.KV/Compact";
-        match self.shared.client.call::<_, CompactionResponse>(path, &request, Again::Harmless).await {
+        match self.shared.client.call::<_, CompactionResponse>(path, &request, Repeat::Always).await {
             // Somebody else was faster.
             Err(status) if status.message().contains("has been compacted") => Ok(()),
             Err(status) => Err(unavailable(&status)),
@@ -58,7 +58,7 @@ impl Etcd {
         let answer: TxnResponse = self
             .shared
             .client
-            .call(TXN, &claim(last.version, now), Again::IfUnsent)
+            .call(TXN, &claim(last.version, now), Repeat::IfUnsent)
             .await
             .map_err(|status| unavailable(&status))?;
         if answer.succeeded {
@@ -80,7 +80,7 @@ impl Etcd {
 /// Takes this round if nobody has taken it.
 fn claim(version: i64, now: Revision) -> TxnRequest {
     let key = Bytes::from_static(KEY);
-    let put = PutRequest { key: key.clone(), value: now.to_string().into() };
+    let put = PutRequest { key: key.clone(), value: now.to_string().into(), lease: 0 };
     let get = RangeRequest { key: key.clone(), ..RangeRequest::default() };
     TxnRequest {
         compare: vec![Compare {

@@ -1,9 +1,6 @@
 //! Changes as etcd tells them: one watch stream.
 
-use tokio::sync::mpsc;
-use tonic::Streaming;
-
-use super::client::Client;
+use super::client::{Client, WatchStream};
 use super::keys::{Span, revision, wire};
 use super::messages::{WatchAsk, WatchCreate, WatchEvent, WatchProgress, WatchRequest, WatchResponse};
 use super::unavailable;
@@ -12,8 +9,7 @@ use crate::{Error, Revision};
 /// A watch stream.
 #[derive(Debug)]
 pub(super) struct Feed {
-    requests: mpsc::Sender<WatchRequest>,
-    answers: Streaming<WatchResponse>,
+    stream: WatchStream,
     /// Everything up to here has been handed out.
     seen: Revision,
 }
@@ -36,8 +32,8 @@ impl Feed {
             prev_kv: true,
         };
         let first = WatchRequest { ask: Some(WatchAsk::Create(create)) };
-        let (requests, answers) = client.stream(first).await.map_err(|status| unavailable(&status))?;
-        let mut feed = Feed { requests, answers, seen: after };
+        let stream = client.stream(first).await.map_err(|status| unavailable(&status))?;
+        let mut feed = Feed { stream, seen: after };
         match feed.answer().await?.created {
             true => Ok(feed),
             false => Err(Error::Unavailable("etcd did not confirm the watch".into())),
@@ -60,11 +56,11 @@ impl Feed {
     /// Asks etcd how far it is; the answer comes as word that there was nothing else.
     pub(super) fn ask_progress(&self) {
         // A full queue means that a question is already on its way.
-        let _ = self.requests.try_send(WatchRequest { ask: Some(WatchAsk::Progress(WatchProgress {})) });
+        let _ = self.stream.requests.try_send(WatchRequest { ask: Some(WatchAsk::Progress(WatchProgress {})) });
     }
 
     async fn answer(&mut self) -> Result<WatchResponse, Error> {
-        let answer = match self.answers.message().await {
+        let answer = match self.stream.message().await {
             Ok(Some(answer)) => answer,
             Ok(None) => return Err(Error::Unavailable("etcd ended the watch".into())),
             Err(status) => return Err(unavailable(&status)),

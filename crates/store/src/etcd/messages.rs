@@ -58,6 +58,22 @@ pub(super) struct PutRequest {
     pub(super) key: Bytes,
     #[prost(bytes = "bytes", tag = "2")]
     pub(super) value: Bytes,
+    /// The lease with which the key ends; 0: none.
+    #[prost(int64, tag = "3")]
+    pub(super) lease: i64,
+}
+
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(super) struct LeaseGrantRequest {
+    /// In seconds.
+    #[prost(int64, tag = "1")]
+    pub(super) ttl: i64,
+}
+
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(super) struct LeaseGrantResponse {
+    #[prost(int64, tag = "2")]
+    pub(super) id: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]

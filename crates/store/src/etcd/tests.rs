@@ -1,4 +1,15 @@
-use super::progress_works;
+use std::collections::BTreeSet;
+
+use super::client::Client;
+use super::{EtcdOptions, progress_works};
+
+#[tokio::test]
+async fn servers_begin_at_different_members() {
+    let endpoints: Vec<String> = (1..=3).map(|port| format!("http://127.0.0.1:{port}")).collect();
+    let options = EtcdOptions { endpoints, ..EtcdOptions::default() };
+    let first = |_| Client::new(&options).expect("good endpoints").selected().member;
+    assert_eq!((0..200).map(first).collect::<BTreeSet<_>>(), BTreeSet::from([0, 1, 2]));
+}
 
 #[test]
 fn progress_is_asked_only_of_members_that_answer_in_order() {

@@ -1,8 +1,9 @@
-//! What admission adds to a Pod: tolerations of nodes that fail, and the priority. There are no priority classes here, so
-//! a Pod cannot name one.
+//! What admission adds to a Pod: tolerations of nodes that fail, and the priority. There are no
+//! priority classes and no runtime classes here, so a Pod cannot name one.
 
 use crate::value::{Value, json};
 
+use crate::golang;
 use crate::look::Look;
 use crate::status::{Failure, Subject};
 
@@ -27,6 +28,16 @@ pub(super) fn admit(pod: &mut Value) -> Result<(), Failure> {
         return refused(format!(
             "the string value of PreemptionPolicy ({policy}) must not be provided in pod spec; priority admission controller computed {PREEMPTION} from the given PriorityClass name"
         ));
+    }
+    // kube-apiserver's RuntimeClass plugin (plugin/pkg/admission/runtimeclass/admission.go). An
+    // overhead is only ever copied from a class.
+    if let Some(class) = spec.text_opt("runtimeClassName") {
+        return refused(format!("pod rejected: RuntimeClass {} not found", golang::quote(class)));
+    }
+    if !spec.at("overhead").is_null() {
+        return refused(
+            "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead".to_owned(),
+        );
     }
     let spec = pod.map_mut("spec");
     spec.insert("priority", 0.into());
@@ -64,5 +75,27 @@ fn add_tolerations(pod: &mut Value) {
     }
     if tolerations.len() > given {
         pod.map_mut("spec").insert("tolerations", tolerations.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_that_names_a_class_is_refused_as_there_are_none() {
+        let table = [
+            (json!({"runtimeClassName": "gvisor"}), "pod rejected: RuntimeClass \"gvisor\" not found"),
+            (json!({"runtimeClassName": ""}), "pod rejected: RuntimeClass \"\" not found"),
+            (
+                json!({"overhead": {"cpu": "1"}}),
+                "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead",
+            ),
+            (json!({"priorityClassName": "high"}), "no PriorityClass with name high was found"),
+        ];
+        for (spec, why) in table {
+            let failure = admit(&mut json!({"metadata": {"name": "p"}, "spec": spec})).expect_err(why);
+            assert_eq!((failure.code, failure.message), (403, format!("pods \"p\" is forbidden: {why}")), "{spec}");
+        }
     }
 }

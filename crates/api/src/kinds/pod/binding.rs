@@ -61,14 +61,36 @@ fn check_pod(pod: &Value) -> Result<(), Failure> {
 
 /// Sets the condition `PodScheduled`.
 fn schedule(pod: &mut Value, now: &str) {
+    let condition = json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null});
+    set_condition(pod, condition, now);
+}
+
+/// Sets the condition `DisruptionTarget` on a Pod that is evicted: its owner learns that it did not
+/// fail. Returns false for a Pod that gets none: it has ended, was never started, or is being
+/// deleted (registry/core/pod/storage/eviction.go).
+pub fn disrupt(pod: &mut Value, now: &str) -> bool {
+    let phase = pod.at("status").text("phase");
+    let leaving = !pod.at("metadata").text("deletionTimestamp").is_empty();
+    if leaving || ["Failed", "Pending", "Succeeded"].contains(&phase) {
+        return false;
+    }
+    let condition = json!({
+        "type": "DisruptionTarget", "status": "True", "lastProbeTime": null, "lastTransitionTime": null,
+        "reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting",
+    });
+    set_condition(pod, condition, now);
+    true
+}
+
+/// Sets a condition that is true, since now unless it was true already.
+fn set_condition(pod: &mut Value, mut condition: Value, now: &str) {
     let mut conditions = pod.at("status").list("conditions").to_vec();
-    let found = conditions.iter().position(|condition| condition.text("type") == "PodScheduled");
+    let found = conditions.iter().position(|old| old.text("type") == condition.text("type"));
     let since = match found.map(|at| &conditions[at]) {
         Some(old) if old.text("status") == "True" => old.at("lastTransitionTime").clone(),
         _ => now.into(),
     };
-    let condition =
-        json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": since});
+    condition.set("lastTransitionTime", since);
     match found {
         Some(at) => conditions[at] = condition,
         None => conditions.push(condition),

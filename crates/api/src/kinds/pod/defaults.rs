@@ -46,27 +46,44 @@ fn drop_old_annotations(pod: &mut Value) {
 fn fill_spec(pod: &mut Value) {
     pod.map_mut("spec");
     let spec = pod.get_mut("spec").expect("made above");
+    fill_any_spec(spec);
+    absent(spec, "enableServiceLinks", true);
+    let on_host = spec.flag("hostNetwork");
+    for list in ["initContainers", "containers"] {
+        for container in items(spec, list) {
+            if on_host {
+                items(container, "ports").for_each(take_host_port);
+            }
+            request_limits(container);
+        }
+    }
+}
+
+/// Fills in the spec of a Pod or of a template. Some fields are filled in Pods only, so that templates written before
+/// those fields existed stay equal to what is stored (kubernetes/kubernetes issue 69445).
+pub(super) fn fill_any_spec(spec: &mut Value) {
     absent(spec, "dnsPolicy", "ClusterFirst");
     absent(spec, "restartPolicy", "Always");
     absent(spec, "securityContext", json!({}));
     absent(spec, "terminationGracePeriodSeconds", 30);
     absent(spec, "schedulerName", "default-scheduler");
-    absent(spec, "enableServiceLinks", true);
     if spec.int("terminationGracePeriodSeconds") < 0 {
         spec.set("terminationGracePeriodSeconds", 1);
     }
     same_service_account(spec);
     items(spec, "volumes").for_each(volumes::fill);
-    let on_host = spec.flag("hostNetwork");
     for list in ["initContainers", "containers", "ephemeralContainers"] {
-        for container in items(spec, list) {
-            fill_container(container, on_host && list != "ephemeralContainers");
-            if list != "ephemeralContainers" {
-                request_limits(container);
-            }
-        }
+        items(spec, list).for_each(fill_container);
     }
     round_amounts(spec, "overhead");
+}
+
+/// On the host's network a port is the host's port.
+fn take_host_port(port: &mut Value) {
+    if port.int("hostPort") == 0 {
+        let number = port.int("containerPort");
+        port.set("hostPort", number);
+    }
 }
 
 /// `serviceAccount` is the old name of `serviceAccountName`.
@@ -82,17 +99,13 @@ fn same_service_account(spec: &mut Value) {
     }
 }
 
-fn fill_container(container: &mut Value, on_host: bool) {
+fn fill_container(container: &mut Value) {
     absent(container, "terminationMessagePath", "/dev/termination-log");
     absent(container, "terminationMessagePolicy", "File");
     let pull = pull_policy(container.text("image"));
     absent(container, "imagePullPolicy", pull);
     for port in items(container, "ports") {
         absent(port, "protocol", "TCP");
-        if on_host && port.int("hostPort") == 0 {
-            let number = port.int("containerPort");
-            port.set("hostPort", number);
-        }
     }
     for variable in items(container, "env") {
         if let Some(field) = variable.pointer_mut("/valueFrom/fieldRef") {

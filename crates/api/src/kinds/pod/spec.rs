@@ -10,9 +10,8 @@ use crate::look::Look;
 use crate::{Path, ip, names};
 
 /// Mistakes in annotations that mean something for Pods.
-pub(super) fn validate_annotations(metadata: &Value, spec: &Value, errors: &mut FieldErrors) {
+pub(super) fn validate_annotations(metadata: &Value, spec: &Value, path: &Path, errors: &mut FieldErrors) {
     let annotations = metadata.at("annotations");
-    let path = Path::new("metadata").child("annotations");
     if let (Some(value), true) = (annotations.text_opt(MIRROR), spec.text("nodeName").is_empty()) {
         let detail = "must set spec.nodeName if mirror pod annotation is set";
         errors.push(FieldError::invalid(&path.key(MIRROR), value, detail));
@@ -29,11 +28,24 @@ pub(super) fn validate_annotations(metadata: &Value, spec: &Value, errors: &mut 
 pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
+/// The object that a spec belongs to.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Whose<'a> {
+    /// A Pod with this metadata.
+    Pod(&'a Value),
+    /// A template of Pods (Deployment, ReplicaSet, ...). Its Pods have no names yet.
+    Template,
+}
+
 /// Mistakes in a spec, in the order of the reference server.
-pub(super) fn validate(metadata: &Value, spec: &Value, path: &Path, errors: &mut FieldErrors) {
+pub(super) fn validate(spec: &Value, whose: Whose<'_>, path: &Path, errors: &mut FieldErrors) {
+    let metadata = match whose {
+        Whose::Pod(metadata) => metadata,
+        Whose::Template => &Value::Null,
+    };
     let known = volumes::validate(metadata, spec.list("volumes"), &path.child("volumes"), errors);
     container::validate_all(spec, &known, path, errors);
-    validate_host_ports(spec, path, errors);
+    validate_host_ports(spec, whose, path, errors);
     one_of(spec, "restartPolicy", &["Always", "OnFailure", "Never"], path, errors);
     one_of(spec, "dnsPolicy", &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"], path, errors);
     scheduling::validate_node_selector(spec, path, errors);
@@ -82,17 +94,19 @@ pub(super) fn one_of(value: &Value, name: &str, allowed: &[&str], path: &Path, e
     }
 }
 
-/// On the host's network a port is the host's port.
-fn validate_host_ports(spec: &Value, path: &Path, errors: &mut FieldErrors) {
+/// On the host's network a port is the host's port. A template may leave it to its Pods.
+fn validate_host_ports(spec: &Value, whose: Whose<'_>, path: &Path, errors: &mut FieldErrors) {
     if !spec.flag("hostNetwork") {
         return;
     }
     for (at, container) in spec.list("containers").iter().enumerate() {
         let ports = path.child("containers").index(at).child("ports");
         for (at, port) in container.list("ports").iter().enumerate() {
-            if port.int("hostPort") != port.int("containerPort") {
+            let number = port.int("hostPort");
+            let filled_later = matches!(whose, Whose::Template) && number == 0;
+            if number != port.int("containerPort") && !filled_later {
                 let detail = "must match `containerPort` when `hostNetwork` is true";
-                errors.push(FieldError::invalid(&ports.index(at).child("hostPort"), port.int("hostPort"), detail));
+                errors.push(FieldError::invalid(&ports.index(at).child("hostPort"), number, detail));
             }
         }
     }

@@ -16,19 +16,24 @@ pub(super) fn on_create(pod: &Value) -> Vec<String> {
     if !reasons.is_empty() {
         warnings.push(format!("metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended: [{}]", reasons.join(" ")));
     }
-    let (spec, path) = (pod.at("spec"), Path::new("spec"));
-    warn_of_annotations(pod, &mut warnings);
-    warn_of_labels(spec, &path, &mut warnings);
-    warn_of_volumes(spec, &path, &mut warnings);
-    warn_of_addresses(spec, &path, &mut warnings);
-    warn_of_secrets(spec, &path, &mut warnings);
+    of_spec(pod, &Path::new(""), &mut warnings);
+    warnings
+}
+
+/// Warnings about the annotations and the spec of a Pod or of the template at `at`.
+pub(super) fn of_spec(pod: &Value, at: &Path, warnings: &mut Vec<String>) {
+    let (spec, path) = (pod.at("spec"), at.child("spec"));
+    warn_of_annotations(pod, &at.child("metadata").child("annotations"), warnings);
+    warn_of_labels(spec, &path, warnings);
+    warn_of_volumes(spec, &path, warnings);
+    warn_of_addresses(spec, &path, warnings);
+    warn_of_secrets(spec, &path, warnings);
     let containers = containers(spec, &path);
     for (container, path) in &containers {
-        warn_of_fractions(container, path, &mut warnings);
-        warn_of_hidden_variables(container, path, &mut warnings);
+        warn_of_fractions(container, path, warnings);
+        warn_of_hidden_variables(container, path, warnings);
     }
-    warn_of_ports(&containers, &mut warnings);
-    warnings
+    warn_of_ports(&containers, warnings);
 }
 
 /// Warnings about a new status. A new spec goes without.
@@ -53,7 +58,7 @@ fn containers<'a>(spec: &'a Value, path: &Path) -> Vec<(&'a Value, Path)> {
         .collect()
 }
 
-fn warn_of_annotations(pod: &Value, warnings: &mut Vec<String>) {
+fn warn_of_annotations(pod: &Value, path: &Path, warnings: &mut Vec<String>) {
     let old = [
         ("scheduler.alpha.kubernetes.io/critical-pod", "v1.16", "priorityClassName"),
         ("security.alpha.kubernetes.io/sysctls", "v1.11", "sysctls"),
@@ -61,9 +66,8 @@ fn warn_of_annotations(pod: &Value, warnings: &mut Vec<String>) {
     ];
     for (key, since, field) in old {
         if pod.at("metadata").at("annotations").get(key).is_some() {
-            warnings.push(format!(
-                "metadata.annotations[{key}]: non-functional in {since}+; use the \"{field}\" field instead"
-            ));
+            let path = path.key(key);
+            warnings.push(format!("{path}: non-functional in {since}+; use the \"{field}\" field instead"));
         }
     }
 }

@@ -90,6 +90,11 @@ pub(super) const TEXTS: &[Text] = &[
     ),
     of("core.v1.Binding", "A Binding puts a Pod on a node.", &[]),
     of(
+        "policy.v1.Eviction",
+        "An Eviction asks a Pod to go, as before its node is taken out of service.",
+        &[("deleteOptions", "How the Pod is deleted.")],
+    ),
+    of(
         "events.v1.Event",
         "An Event tells what happened to an object.",
         &[

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::{canonical, canonical_from};
 use crate::proto::{MAGIC, read, read_list, unwrap, write};
-use crate::schema::{Field, Shape, Struct, core, discovery, node, pod};
+use crate::schema::{Field, Shape, Struct, apps, core, discovery, node, pod};
 
 /// Any value of a shape. No empty lists and maps: protobuf cannot tell them from none.
 fn value_of(shape: &'static Shape) -> BoxedStrategy<Value> {
@@ -65,8 +65,14 @@ proptest! {
         service in object_of(&core::SERVICE),
         slice in object_of(&discovery::ENDPOINT_SLICE),
         pod in object_of(&pod::POD),
+        deployment in object_of(&apps::DEPLOYMENT_STATUS),
     ) {
-        for (of, object) in [(&core::SERVICE, service), (&discovery::ENDPOINT_SLICE, slice), (&pod::POD, pod)] {
+        for (of, object) in [
+            (&core::SERVICE, service),
+            (&discovery::ENDPOINT_SLICE, slice),
+            (&pod::POD, pod),
+            (&apps::DEPLOYMENT_STATUS, deployment),
+        ] {
             let canonical = canonical(of, object);
             prop_assert_eq!(canonical_from(of, &write(of, &canonical)), canonical);
         }
@@ -74,7 +80,14 @@ proptest! {
 
     #[test]
     fn no_bytes_make_it_panic(raw in prop::collection::vec(any::<u8>(), 0..200)) {
-        for of in [&core::SERVICE, &pod::POD, &core::EVENT, &discovery::ENDPOINT_SLICE, &node::NODE] {
+        for of in [
+            &core::SERVICE,
+            &pod::POD,
+            &core::EVENT,
+            &discovery::ENDPOINT_SLICE,
+            &node::NODE,
+            &apps::STATEFUL_SET,
+        ] {
             let _ = read(of, &raw);
             let _ = read_list(of, &raw);
         }

@@ -82,3 +82,36 @@ fn keys_and_values_follow_the_rules_of_labels() {
         ),
     );
 }
+
+#[test]
+fn the_selector_of_an_object_has_the_text_of_the_reference_server() {
+    use crate::value::{Value, json};
+    let check = |selector: Value, expected: Result<&str, &str>| {
+        let text = LabelSelector::from_object(&selector).map(|selector| selector.to_string());
+        assert_eq!(text.as_deref().map_err(String::as_str), expected, "{selector}");
+    };
+    check(json!({}), Ok(""));
+    check(json!({"matchLabels": {"b": "2", "a": "1"}}), Ok("a=1,b=2"));
+    check(
+        json!({"matchExpressions": [
+            {"key": "tier", "operator": "In", "values": ["web", "db"]},
+            {"key": "old", "operator": "DoesNotExist"},
+            {"key": "app", "operator": "Exists"},
+            {"key": "zone", "operator": "NotIn", "values": ["z"]},
+        ]}),
+        Ok("app,!old,tier in (db,web),zone notin (z)"),
+    );
+    check(
+        json!({"matchExpressions": [{"key": "a", "operator": "Is"}]}),
+        Err("\"Is\" is not a valid label selector operator"),
+    );
+    check(json!({"matchExpressions": [{"key": "a", "operator": "In"}]}), Err("values do not fit the operator In"));
+    // An absent selector selects nothing, an empty one everything.
+    let selects =
+        |selector: &Value, object: &Value| LabelSelector::from_object(selector).expect("a selector").selects(object);
+    let object = json!({"metadata": {"labels": {"app": "web"}}});
+    assert!(!selects(&Value::Null, &object));
+    assert!(selects(&json!({}), &object));
+    assert!(selects(&json!({"matchLabels": {"app": "web"}}), &object));
+    assert!(!selects(&json!({"matchLabels": {"app": "db"}}), &object));
+}

@@ -169,9 +169,9 @@ fn an_owner_that_orphans_takes_itself_from_its_dependents() {
 #[test]
 fn a_dependent_of_a_kind_we_do_not_know_is_left_alone() {
     let mut world = World::synced();
-    let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "9"});
+    let job = json!({"apiVersion": "batch/v1", "kind": "Job", "name": "web", "uid": "9"});
     let mut metadata = owned_by("1");
-    metadata["ownerReferences"].as_array_mut().expect("owners").push(deployment);
+    metadata["ownerReferences"].as_array_mut().expect("owners").push(job);
     world.put(slice(), &metadata);
     assert_eq!(world.graph.work(&slice()), None);
 }

@@ -100,3 +100,18 @@ fn many_nodes_are_counted_not_all_named() {
     let refused: Vec<_> = names.iter().map(|name| (*name, Refusal::NotReady)).collect();
     assert_eq!(explain(&refused), "0/5 nodes are available: 5 node(s) were not ready (a, b, c and 2 more).");
 }
+
+#[test]
+fn a_pod_that_requests_more_than_a_node_has_goes_to_another() {
+    let sized = |name: &str, cpu: &str| {
+        let mut node = node(name, json!({}), json!({}));
+        node.status.allocatable.insert("cpu".to_owned(), cpu.to_owned());
+        (0, node)
+    };
+    let nodes = [sized("a", "2"), sized("b", "4")];
+    let requests = |cpu: &str| json!({"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]});
+    check(requests("2"), &nodes, Ok("a"));
+    check(requests("2001m"), &nodes, Ok("b"));
+    check(requests("5"), &nodes, Err("0/2 nodes are available: 2 Insufficient cpu (a, b)."));
+    check(json!({"containers": [{"name": "c", "resources": {}}]}), &nodes, Ok("a"));
+}

@@ -226,8 +226,8 @@ flags! {
         /// Objects come from a file or a directory of manifests, not from a cluster
         #[arg(value_name = "FILE|DIR", conflicts_with = "kubeconfig")]
         manifests = "",
-        /// The URL of the API server, in place of the kubeconfig's
-        #[arg(value_name = "URL")]
+        /// URLs of API servers, in place of the kubeconfig's; others are learned
+        #[arg(value_name = "URL,...")]
         master = "",
         /// The name of the Node this is [default: the name of the machine]
         #[arg(value_name = "NAME")]

@@ -24,7 +24,12 @@ fn check(size: u64, files: u32, chunks: &[&str], expected: &[&[&str]]) {
 
 #[test]
 fn a_line_is_one_however_it_comes() {
-    check(1 << 20, 5, &["one\ntw", "o\n", "\nlast"], &[&["F one", "F two", "F ", "F last"]]);
+    check(1 << 20, 5, &["one\ntw", "o\n", "\nlast\n"], &[&["F one", "F two", "F ", "F last"]]);
+}
+
+#[test]
+fn a_line_without_an_end_is_a_part() {
+    check(1 << 20, 4, &["one\n", "DONE"], &[&["F one", "P DONE"]]);
 }
 
 #[test]

@@ -1,0 +1,71 @@
+//! When Pods count as available, and what numbers and percentages of `maxUnavailable` and `maxSurge` mean.
+
+use std::time::Duration;
+
+use fairlead_api::view::Condition;
+use jiff::Timestamp;
+use serde_json::Value;
+
+/// Returns the time until a Pod with these conditions counts as available if it stays ready: zero if it is available, `None`
+/// if it is not ready.
+pub(crate) fn after(conditions: &[Condition], min_ready_seconds: i32, now: Timestamp) -> Option<Duration> {
+    let ready = Condition::find(conditions, "Ready").filter(|ready| ready.status == "True")?;
+    if min_ready_seconds <= 0 {
+        return Some(Duration::ZERO);
+    }
+    let since: Timestamp = ready.last_transition_time.as_deref()?.parse().ok()?;
+    let available = since.as_nanosecond() + i128::from(min_ready_seconds) * 1_000_000_000;
+    let remaining = u64::try_from((available - now.as_nanosecond()).max(0)).ok()?;
+    Some(Duration::from_nanos(remaining))
+}
+
+/// Returns a number as it is, and a percentage (`25%`) of `total` rounded up. Anything else is zero.
+pub(crate) fn amount(value: &Value, total: usize) -> usize {
+    let number = |number: &str| number.parse::<usize>().unwrap_or_default();
+    match value.as_str() {
+        Some(text) => match text.strip_suffix('%') {
+            Some(percent) => number(percent).saturating_mul(total).div_ceil(100),
+            None => number(text),
+        },
+        None => value.as_u64().and_then(|number| usize::try_from(number).ok()).unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn percentages_are_rounded_up() {
+        let check =
+            |value: Value, total: usize, expected: usize| assert_eq!(amount(&value, total), expected, "{value}");
+        check(json!(2), 10, 2);
+        check(json!("25%"), 10, 3);
+        check(json!("0%"), 10, 0);
+        check(json!("100%"), 3, 3);
+        check(json!("2"), 10, 2);
+        check(Value::Null, 10, 0);
+        check(json!(-1), 10, 0);
+        check(json!("x%"), 10, 0);
+    }
+
+    #[test]
+    fn a_pod_is_available_some_time_after_it_is_ready() {
+        let now: Timestamp = "2024-01-01T00:00:10Z".parse().expect("a time");
+        let ready = |status: &str, since: &str| Condition {
+            kind: "Ready".to_owned(),
+            status: status.to_owned(),
+            last_transition_time: Some(since.to_owned()),
+            ..Condition::default()
+        };
+        let check = |condition: Condition, seconds: i32, expected: Option<u64>| {
+            assert_eq!(after(&[condition], seconds, now), expected.map(Duration::from_secs));
+        };
+        check(ready("True", "2024-01-01T00:00:05Z"), 0, Some(0));
+        check(ready("True", "2024-01-01T00:00:05Z"), 5, Some(0));
+        check(ready("True", "2024-01-01T00:00:05Z"), 30, Some(25));
+        check(ready("False", "2024-01-01T00:00:05Z"), 0, None);
+        check(ready("True", ""), 5, None);
+    }
+}
