@@ -115,7 +115,8 @@ fn a_container_of_an_image_is_root_only_where_that_was_chosen() {
 fn containers_with_images_share_processes_and_have_what_others_have() {
     with_image("containers_with_images_share_processes_and_have_what_others_have", |house| async move {
         let own = format!("/dev/fairlead-words-{}", std::process::id());
-        let sees = "until grep -qsx sleep /proc/[0-9]*/comm; do sleep 0.1; done; test $$$$ != 1 && echo sees; \
+        let sees = "until grep -qsx sleep /proc/[0-9]*/comm; do sleep 0.1; done; read me rest < /proc/self/stat; \
+                    test $$$$ != 1 && test $$$$ = $me && echo sees; \
                     test -s /var/run/secrets/kubernetes.io/serviceaccount/token && echo token; \
                     printf words > /dev/termination-log; exit 1";
         let mut second = container("second", "mapped", sees);
