@@ -1,4 +1,5 @@
-//! Requests to a whole server: what one may cost, what a user may not do, and the kinds that make Pods.
+//! Requests to a whole server: what one may cost, what a user may not do, and the kinds that make
+//! Pods.
 
 mod cost;
 mod rights;
