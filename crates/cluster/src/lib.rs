@@ -185,7 +185,16 @@ impl Cluster {
 
     fn with(requests: Requests, source: Arc<dyn Source>) -> Cluster {
         let (views, namespace) = (mirror::Views::default(), "default".to_owned());
-        let shared = Shared { requests, source, views, namespace, url: None, authorities: None, urls: None, _tasks: JoinSet::new() };
+        let shared = Shared {
+            requests,
+            source,
+            views,
+            namespace,
+            url: None,
+            authorities: None,
+            urls: None,
+            _tasks: JoinSet::new(),
+        };
         Cluster { shared: Arc::new(shared), manager: "fairlead".into() }
     }
 
