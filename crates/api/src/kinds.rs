@@ -390,7 +390,8 @@ pub static STATEFUL_SET: Kind = Kind {
     ..kind("StatefulSet", "statefulsets", &schema::apps::STATEFUL_SET)
 };
 
-/// Scale, which is the subresource `scale` of other kinds and no resource of its own: it is not in [`KINDS`].
+/// Scale, which is the subresource `scale` of other kinds and no resource of its own: it is not in
+/// [`KINDS`].
 pub static SCALE: Kind = Kind {
     rules: &scale::RULES,
     group: "autoscaling",

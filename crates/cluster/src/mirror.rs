@@ -180,8 +180,8 @@ impl Mirror {
         self.table::<T>().in_namespace(namespace)
     }
 
-    /// True if the mirror shows this version of an object or a later one, or does not follow its kind. An object that a
-    /// finalizer holds counts as deleted.
+    /// True if the mirror shows this version of an object or a later one, or does not follow its
+    /// kind. An object that a finalizer holds counts as deleted.
     pub fn shows(&self, version: &ObjectVersion) -> bool {
         self.kinds.iter().filter(|followed| followed.kind == version.kind).all(|followed| match version.revision {
             Some(revision) => followed.state.shown.revision >= revision,

@@ -1,4 +1,5 @@
-//! When Pods count as available, and what numbers and percentages of `maxUnavailable` and `maxSurge` mean.
+//! When Pods count as available, and what numbers and percentages of `maxUnavailable` and
+//! `maxSurge` mean.
 
 use std::time::Duration;
 
@@ -6,8 +7,8 @@ use fairlead_api::view::Condition;
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// Returns the time until a Pod with these conditions counts as available if it stays ready: zero if it is available, `None`
-/// if it is not ready.
+/// Returns the time until a Pod with these conditions counts as available if it stays ready: zero
+/// if it is available, `None` if it is not ready.
 pub(crate) fn after(conditions: &[Condition], min_ready_seconds: i32, now: Timestamp) -> Option<Duration> {
     let ready = Condition::find(conditions, "Ready").filter(|ready| ready.status == "True")?;
     if min_ready_seconds <= 0 {
@@ -19,7 +20,8 @@ pub(crate) fn after(conditions: &[Condition], min_ready_seconds: i32, now: Times
     Some(Duration::from_nanos(remaining))
 }
 
-/// Returns a number as it is, and a percentage (`25%`) of `total` rounded up. Anything else is zero.
+/// Returns a number as it is, and a percentage (`25%`) of `total` rounded up. Anything else is
+/// zero.
 pub(crate) fn amount(value: &Value, total: usize) -> usize {
     let number = |number: &str| number.parse::<usize>().unwrap_or_default();
     match value.as_str() {

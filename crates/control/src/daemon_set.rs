@@ -1,7 +1,8 @@
 //! Keeps one Pod of each DaemonSet on every Node that fits its template (pkg/controller/daemon).
 //!
-//! Each Pod requires its Node by name, so the scheduler binds it. Templates are kept in ControllerRevisions; a rolling update
-//! replaces the Pods of old ones within `maxUnavailable` and `maxSurge`.
+//! Each Pod requires its Node by name, so the scheduler binds it. Templates are kept in
+//! ControllerRevisions; a rolling update replaces the Pods of old ones within `maxUnavailable` and
+//! `maxSurge`.
 
 mod placement;
 mod plan;
@@ -32,7 +33,8 @@ pub(crate) const SETTINGS: Settings = Settings { spawn_actions: true, ..Settings
 
 /// The kind that this controller keeps.
 const KIND: &Kind = &kinds::DAEMON_SET;
-/// Maximum number of Pods created or deleted by one action (BurstReplicas of kube-controller-manager).
+/// Maximum number of Pods created or deleted by one action (BurstReplicas of
+/// kube-controller-manager).
 const BURST: usize = 250;
 /// Maximum number of requests in flight for one DaemonSet.
 const CONCURRENT_REQUESTS: usize = 16;
@@ -67,7 +69,8 @@ impl DaemonSetController {
         }
     }
 
-    /// The Nodes with the Pods of a DaemonSet, and Pods that are to be bound to a Node that does not exist.
+    /// The Nodes with the Pods of a DaemonSet, and Pods that are to be bound to a Node that does
+    /// not exist.
     fn nodes(
         &mut self,
         cache: &Mirror,
@@ -157,7 +160,8 @@ impl Controller for DaemonSetController {
         let matches = |labels: &ownership::Labels| set.spec.selector.matches(labels);
         let pods = self.pods.claim(cache, &set.metadata, matches, |_| true);
         let history = self.revisions.claim(cache, &set.metadata, matches, |_| true);
-        let (cluster, set) = (self.cluster.clone(), set.clone());
+        let cluster = self.cluster.clone();
+        let set = set.clone();
         if !pods.is_settled() {
             return Action::run(async move { pods.write(&cluster, KIND, &set.metadata).await });
         }
@@ -238,8 +242,8 @@ fn next_availability(pods: &[Arc<Pod>], set: &DaemonSet, now: Timestamp) -> Opti
     times.filter(|after| *after > Duration::ZERO).min()
 }
 
-/// The limits of a rolling update; percentages are rounded up. If nothing may be missing and nothing may be added, no Pod
-/// could ever be replaced: then one may be missing.
+/// The limits of a rolling update; percentages are rounded up. If nothing may be missing and
+/// nothing may be added, no Pod could ever be replaced: then one may be missing.
 fn limits(set: &DaemonSet, nodes: usize) -> Limits {
     let update = &set.spec.update_strategy.rolling_update;
     let limits = Limits {
@@ -249,7 +253,8 @@ fn limits(set: &DaemonSet, nodes: usize) -> Limits {
     if limits.max_unavailable == 0 && limits.max_surge == 0 { Limits { max_unavailable: 1, ..limits } } else { limits }
 }
 
-/// Adds the DaemonSets that a change of an owned object concerns: its owners before and after it, and those that may adopt it.
+/// Adds the DaemonSets that a change of an owned object concerns: its owners before and after it,
+/// and those that may adopt it.
 fn add_owners<T: View>(cache: &Mirror, change: &Change<T>, queue: &mut WorkQueue<Key>) {
     let namespace = &change.key.namespace;
     for object in [&change.old, &change.new].into_iter().flatten() {
@@ -289,8 +294,8 @@ fn add_affected(cache: &Mirror, change: &Change<Node>, queue: &mut WorkQueue<Key
     }
 }
 
-/// Pods that failed lately, by the uid of the DaemonSet and the Node: a Pod that fails again and again is replaced with
-/// growing delays.
+/// Pods that failed lately, by the uid of the DaemonSet and the Node: a Pod that fails again and
+/// again is replaced with growing delays.
 #[derive(Debug, Default)]
 struct Failures(HashMap<Box<str>, HashMap<Box<str>, Failure>>);
 
@@ -337,7 +342,8 @@ struct Writer {
 }
 
 impl Writer {
-    /// Creates and deletes Pods. Creation goes in batches of 1, 2, 4 and so on, and stops at the first batch with an error.
+    /// Creates and deletes Pods. Creation goes in batches of 1, 2, 4 and so on, and stops at the
+    /// first batch with an error.
     async fn carry_out(&self, plan: Plan, hash: &str) -> Outcome {
         let mut outcome = Outcome::default();
         let mut left = plan.create;

@@ -118,8 +118,9 @@ fn start(cluster: &Cluster, options: &Options, metrics: &Metrics, stop: &Cancell
     let queue = |name| metrics.queue(name);
     if options.choice.has(Controller::DaemonSet) {
         let sets = DaemonSetController::new(cluster(), &host());
-        let (cache, settings) = (daemon_set::cache(&cluster()), daemon_set::SETTINGS);
-        tasks.spawn(controller::run(sets, cache, settings, QueueMetrics::new(queue("daemonset")), stop()));
+        let cache = daemon_set::cache(&cluster());
+        let metrics = QueueMetrics::new(queue("daemonset"));
+        tasks.spawn(controller::run(sets, cache, daemon_set::SETTINGS, metrics, stop()));
     }
     if options.choice.has(Controller::Deployment) {
         let deployments = deployment::DeploymentController::new(cluster(), &host());
@@ -142,8 +143,9 @@ fn start(cluster: &Cluster, options: &Options, metrics: &Metrics, stop: &Cancell
     }
     if options.choice.has(Controller::StatefulSet) {
         let sets = StatefulSetController::new(cluster(), &host());
-        let (cache, settings) = (stateful_set::cache(&cluster()), stateful_set::SETTINGS);
-        tasks.spawn(controller::run(sets, cache, settings, QueueMetrics::new(queue("statefulset")), stop()));
+        let cache = stateful_set::cache(&cluster());
+        let metrics = QueueMetrics::new(queue("statefulset"));
+        tasks.spawn(controller::run(sets, cache, stateful_set::SETTINGS, metrics, stop()));
     }
     if services::wanted(&options.choice) {
         tasks.spawn(services::run(cluster(), options.clone(), metrics.clone(), stop()));

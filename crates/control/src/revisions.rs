@@ -1,5 +1,6 @@
-//! Revisions of a DaemonSet or StatefulSet: each template it had is kept in a ControllerRevision, so that `kubectl rollout
-//! undo` can return to it and Pods can be told apart by the template they were made from (pkg/controller/history).
+//! Revisions of a DaemonSet or StatefulSet: each template it had is kept in a ControllerRevision,
+//! so that `kubectl rollout undo` can return to it and Pods can be told apart by the template they
+//! were made from (pkg/controller/history).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +16,8 @@ use crate::ownership;
 
 /// Label of the Pods of a revision.
 pub(crate) const HASH_LABEL: &str = "controller-revision-hash";
-/// Maximum length of the part of a revision's name that is taken from its owner (ControllerRevisionName).
+/// Maximum length of the part of a revision's name that is taken from its owner
+/// (ControllerRevisionName).
 const MAX_PREFIX: usize = 223;
 
 /// A ControllerRevision.
@@ -52,11 +54,11 @@ pub(crate) struct Owner<'a> {
 /// The revision of the present template, or what has to be written to have one.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// It is there and has the greatest number.
+    /// The revision exists and has the greatest number.
     Current(Arc<ControllerRevision>),
-    /// It is there, older than others: the owner returned to it. It gets this number.
+    /// The revision exists and others are newer: the owner returned to it. The number is its new one.
     Renumber(Arc<ControllerRevision>, i64),
-    /// It is not there: this is to be created.
+    /// The revision to create; none has the present template.
     Create(Value),
 }
 
@@ -98,8 +100,8 @@ impl Owner<'_> {
     }
 }
 
-/// Hash of a revision: FNV-1a of its data and the number of collisions so far, in letters and digits that make no words
-/// (rand.SafeEncodeString).
+/// Hash of a revision: FNV-1a of its data and the number of collisions so far, in letters and
+/// digits that make no words (rand.SafeEncodeString).
 fn hash(data: &Value, collisions: i32) -> String {
     const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let text = format!("{data}{collisions}");
@@ -132,8 +134,8 @@ pub(crate) async fn write(
     outcome
 }
 
-/// An object with the name of a new revision exists: the cache is behind, or another template has the same hash. Then the
-/// owner counts a collision, which is part of the next name.
+/// An object with the name of a new revision exists: the cache is behind, or another template has
+/// the same hash. Then the owner counts a collision, which is part of the next name.
 async fn resolve_collision(
     cluster: &Cluster,
     kind: &'static Kind,

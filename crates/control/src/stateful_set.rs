@@ -1,8 +1,10 @@
-//! Keeps the Pods `web-0`, `web-1`, ... of each StatefulSet (pkg/controller/statefulset): started in order, each when the one
-//! before is available; stopped in reverse order; replaced one by one when the template changes.
+//! Keeps the Pods `web-0`, `web-1`, ... of each StatefulSet (pkg/controller/statefulset): started
+//! in order, each when the one before is available; stopped in reverse order; replaced one by one
+//! when the template changes.
 //!
-//! Each Pod has its name as host name and the Service of the set as subdomain, so that `web-0.web.default.svc` is its name in
-//! DNS. There are no claims of volumes: a StatefulSet that asks for them makes no Pods and says so.
+//! Each Pod has its name as host name and the Service of the set as subdomain, so that
+//! `web-0.web.default.svc` is its name in DNS. There are no claims of volumes: a StatefulSet that
+//! asks for them makes no Pods and says so.
 
 mod plan;
 pub(crate) mod view;
@@ -83,7 +85,8 @@ impl Controller for StatefulSetController {
         let matches = |labels: &ownership::Labels| set.spec.selector.matches(labels);
         let pods = self.pods.claim(cache, &set.metadata, matches, |pod| set.ordinal(&pod.metadata.name).is_some());
         let history = self.revisions.claim(cache, &set.metadata, matches, |_| true);
-        let (cluster, set) = (self.cluster.clone(), set.clone());
+        let cluster = self.cluster.clone();
+        let set = set.clone();
         if !pods.is_settled() {
             return Action::run(async move { pods.write(&cluster, KIND, &set.metadata).await });
         }
@@ -176,7 +179,8 @@ fn stateful_pod(set: &StatefulSet, pod: &Arc<Pod>, now: Timestamp) -> Option<Sta
     })
 }
 
-/// Adds the StatefulSets that a change of an owned object concerns: its owners before and after it, and those that may adopt it.
+/// Adds the StatefulSets that a change of an owned object concerns: its owners before and after it,
+/// and those that may adopt it.
 fn add_owners<T: View>(cache: &Mirror, change: &Change<T>, queue: &mut WorkQueue<Key>) {
     let namespace = &change.key.namespace;
     for object in [&change.old, &change.new].into_iter().flatten() {

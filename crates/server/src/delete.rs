@@ -208,8 +208,9 @@ impl Fate {
 
 fn fate(kind: &'static Kind, old: &Value, options: &DeleteOptions) -> Fate {
     let mut object = old.clone();
-    // Pods of a ReplicationController stay unless the request says otherwise, as they did before there was a garbage
-    // collector (pkg/registry/core/replicationcontroller/strategy.go, DefaultGarbageCollectionPolicy).
+    // Pods of a ReplicationController stay unless the request says otherwise, as they did before
+    // there was a garbage collector (pkg/registry/core/replicationcontroller/strategy.go,
+    // DefaultGarbageCollectionPolicy).
     let usual = (*kind == kinds::REPLICATION_CONTROLLER).then_some(Finalizer::Orphan);
     set_finalizers(&mut object, options.finalizer.or(usual));
     let waits = !object.at("metadata").list("finalizers").is_empty();

@@ -1,5 +1,6 @@
-//! Subresource `scale`: the count of an object's Pods, read and written as a Scale. A write changes the object itself, by
-//! the rules of the object, so that two writers of the count and of the rest see each other.
+//! Subresource `scale`: the count of an object's Pods, read and written as a Scale. A write changes
+//! the object itself, by the rules of the object, so that two writers of the count and of the rest
+//! see each other.
 
 use fairlead_api::kinds::{self, SCALE, Subresource, scale};
 use fairlead_api::status::Subject;
@@ -12,7 +13,8 @@ use crate::route::Target;
 /// The name of the subresource.
 pub(crate) const NAME: &str = "scale";
 
-/// The kind that a request to a target sends and gets: Scale for the subresource, else the target's own.
+/// The kind that a request to a target sends and gets: Scale for the subresource, else the target's
+/// own.
 pub(crate) fn kind_of(target: &Target) -> &'static Kind {
     if is_scale(target) { &SCALE } else { target.kind }
 }

@@ -89,14 +89,14 @@ impl Request<'_> {
         if own {
             managed::update(self.stored().schema, None, &mut object, self.writer(&api_version, &now));
         }
+        // Before the volume of the account is added, which no template has.
+        let warning =
+            privileges::grant(self.server, self.user, &self.target.namespace, self.kind(), &mut object).await?;
+        self.warnings.extend(warning);
         if *self.kind() == kinds::POD && self.server.options.admission.service_accounts {
             admission::service_account::admit(self.server, &self.target.namespace, &mut object).await?;
         }
         (self.kind().rules.admit)(&mut object, &self.server.options.settings)?;
-        let access = &self.server.access;
-        let any_image = self.server.options.admission.grants_for_images;
-        let warning = privileges::grant(access, any_image, self.user, &self.target.namespace, self.kind(), &mut object);
-        self.warnings.extend(warning);
         let generated =
             object.at("metadata").text("name").is_empty() && !object.at("metadata").text("generateName").is_empty();
         for _ in 1..if generated { NAME_ATTEMPTS } else { 1 } {
@@ -249,6 +249,8 @@ impl Request<'_> {
             self.precondition(&new, &old)?;
             privileges::keep(self.kind(), &mut new, &old);
             self.admit(&new, Some(&old)).await?;
+            let namespace = &self.target.namespace;
+            warnings.extend(privileges::grant_update(self.server, self.user, namespace, self.kind(), &mut new, &old));
             let allocation = self.prepare_update(&mut new, &old).await?;
             apart_if(large, || self.check_update(&new, &old))?;
             managed::keep_times(&old, &mut new);

@@ -39,7 +39,8 @@ fn controller(revision: &Value) -> String {
 fn validate(revision: &Value, old: Option<&Value>, _: &Settings) -> FieldErrors {
     let mut errors = FieldErrors::new();
     workload::not_negative(revision, &["revision"], &Path::new(""), &mut errors);
-    let (data, path) = (revision.at("data"), Path::new("data"));
+    let data = revision.at("data");
+    let path = Path::new("data");
     match old {
         Some(old) if data != old.at("data") => errors.push(FieldError::invalid(&path, data, IMMUTABLE)),
         Some(_) => {}

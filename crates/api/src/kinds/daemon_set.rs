@@ -11,7 +11,8 @@ use crate::selector::LabelSelector;
 use crate::value::Value;
 use crate::{Path, Settings};
 
-/// Counts changes of the template. In apps/v1 it has no field of its own (pkg/apis/apps/v1/conversion.go).
+/// Counts changes of the template. In apps/v1 it has no field of its own
+/// (pkg/apis/apps/v1/conversion.go).
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 /// Fields of the status that are written even when they are zero.
 const COUNTS: [&str; 4] = ["currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady"];
@@ -58,7 +59,8 @@ pub static RULES: Rules = Rules {
         workload::SELECTOR,
     ],
     row: |set, now| {
-        let (spec, status) = (set.at("spec"), set.at("status"));
+        let spec = set.at("spec");
+        let status = set.at("status");
         let [containers, images] = workload::container_cells(spec.at("template"));
         vec![
             columns::name(set),
@@ -112,7 +114,8 @@ fn set_template_generation(set: &mut Value, generation: i64) {
 }
 
 fn validate(set: &Value, old: Option<&Value>, _: &Settings) -> FieldErrors {
-    let (spec, path) = (set.at("spec"), Path::new("spec"));
+    let spec = set.at("spec");
+    let path = Path::new("spec");
     let mut errors = FieldErrors::new();
     let selector = spec.at("selector");
     if let Some(old) = old {
@@ -123,7 +126,8 @@ fn validate(set: &Value, old: Option<&Value>, _: &Settings) -> FieldErrors {
         !meta::validate_label_selector(old.at("spec").at("selector"), false, &path.child("selector")).is_empty()
     });
     errors.extend(meta::validate_label_selector(selector, lenient, &path.child("selector")));
-    let (template, template_path) = (spec.at("template"), path.child("template"));
+    let template = spec.at("template");
+    let template_path = path.child("template");
     if LabelSelector::from_object(selector).is_ok_and(|selector| !selector.selects(template)) {
         let labels = template.at("metadata").at("labels");
         let path = template_path.child("metadata").child("labels");
@@ -143,9 +147,12 @@ fn validate_strategy(strategy: &Value, path: &Path, errors: &mut FieldErrors) {
     match strategy.text("type") {
         "OnDelete" => {}
         "RollingUpdate" => {
-            let (update, path) = (strategy.at("rollingUpdate"), path.child("rollingUpdate"));
-            let (unavailable, surge) = (update.at("maxUnavailable"), update.at("maxSurge"));
-            let (unavailable_path, surge_path) = (path.child("maxUnavailable"), path.child("maxSurge"));
+            let update = strategy.at("rollingUpdate");
+            let path = path.child("rollingUpdate");
+            let unavailable = update.at("maxUnavailable");
+            let surge = update.at("maxSurge");
+            let unavailable_path = path.child("maxUnavailable");
+            let surge_path = path.child("maxSurge");
             workload::validate_amount(unavailable, &unavailable_path, errors);
             workload::validate_amount(surge, &surge_path, errors);
             workload::validate_at_most_all(unavailable, &unavailable_path, errors);
@@ -171,7 +178,8 @@ fn validate_strategy(strategy: &Value, path: &Path, errors: &mut FieldErrors) {
 fn validate_status(set: &Value, old: &Value) -> FieldErrors {
     const MORE: [&str; 5] =
         ["observedGeneration", "updatedNumberScheduled", "numberAvailable", "numberUnavailable", "collisionCount"];
-    let (status, path) = (set.at("status"), Path::new("status"));
+    let status = set.at("status");
+    let path = Path::new("status");
     let mut errors = FieldErrors::new();
     workload::not_negative(status, &COUNTS, &path, &mut errors);
     workload::not_negative(status, &MORE, &path, &mut errors);

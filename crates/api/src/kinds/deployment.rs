@@ -19,7 +19,8 @@ pub static RULES: Rules = Rules {
         DEPLOYMENT.arrange(deployment);
     },
     prepare_update: |deployment, old, _| {
-        // Annotations are copied to the ReplicaSets, so a change of them is a change of what is asked for.
+        // Annotations are copied to the ReplicaSets, so a change of them is a change of what is
+        // asked for.
         let annotations = |object: &Value| object.at("metadata").at("annotations").clone();
         workload::keep_status(deployment, old, annotations(deployment) != annotations(old));
         DEPLOYMENT.arrange(deployment);
@@ -49,7 +50,8 @@ pub static RULES: Rules = Rules {
         workload::SELECTOR,
     ],
     row: |deployment, now| {
-        let (spec, status) = (deployment.at("spec"), deployment.at("status"));
+        let spec = deployment.at("spec");
+        let status = deployment.at("status");
         let [containers, images] = workload::container_cells(spec.at("template"));
         vec![
             columns::name(deployment),
@@ -83,7 +85,8 @@ fn fill(deployment: &mut Value) {
 }
 
 fn validate(deployment: &Value, old: Option<&Value>, _: &Settings) -> FieldErrors {
-    let (spec, path) = (deployment.at("spec"), Path::new("spec"));
+    let spec = deployment.at("spec");
+    let path = Path::new("spec");
     let mut errors = FieldErrors::new();
     workload::not_negative(spec, &["replicas"], &path, &mut errors);
     validate_pods(spec, &path, &mut errors);
@@ -102,12 +105,13 @@ fn validate(deployment: &Value, old: Option<&Value>, _: &Settings) -> FieldError
     errors
 }
 
-/// Mistakes in selector and template, as a Deployment and a ReplicaSet have them. The words are those of the reference
-/// server, which speaks of a deployment in both.
+/// Mistakes in selector and template, as a Deployment and a ReplicaSet have them. The words are
+/// those of the reference server, which speaks of a deployment in both.
 pub(super) fn validate_pods(spec: &Value, path: &Path, errors: &mut FieldErrors) {
     let selector_path = path.child("selector");
     let empty = "empty selector is invalid for deployment";
-    let (template, path) = (spec.at("template"), path.child("template"));
+    let template = spec.at("template");
+    let path = path.child("template");
     match workload::validate_selector(spec.at("selector"), &selector_path, empty, errors) {
         Ok(selector) => {
             workload::validate_selected(&selector, template, &path, errors);
@@ -128,7 +132,8 @@ fn validate_strategy(strategy: &Value, path: &Path, errors: &mut FieldErrors) {
         }
         "Recreate" => {}
         "RollingUpdate" => {
-            let (unavailable, surge) = (update.at("maxUnavailable"), update.at("maxSurge"));
+            let unavailable = update.at("maxUnavailable");
+            let surge = update.at("maxSurge");
             let path = path_of_update.child("maxUnavailable");
             workload::validate_amount(unavailable, &path, errors);
             workload::validate_amount(surge, &path_of_update.child("maxSurge"), errors);

@@ -47,7 +47,8 @@ pub static RULES: Rules = Rules {
         workload::SELECTOR,
     ],
     row: |set, now| {
-        let (spec, status) = (set.at("spec"), set.at("status"));
+        let spec = set.at("spec");
+        let status = set.at("status");
         let [containers, images] = workload::container_cells(spec.at("template"));
         vec![
             columns::name(set),
@@ -64,7 +65,8 @@ pub static RULES: Rules = Rules {
 };
 
 fn validate(set: &Value, old: Option<&Value>, _: &Settings) -> FieldErrors {
-    let (spec, path) = (set.at("spec"), Path::new("spec"));
+    let spec = set.at("spec");
+    let path = Path::new("spec");
     let mut errors = FieldErrors::new();
     workload::not_negative(spec, &["replicas", "minReadySeconds"], &path, &mut errors);
     deployment::validate_pods(spec, &path, &mut errors);

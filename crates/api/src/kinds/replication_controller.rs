@@ -44,7 +44,8 @@ pub static RULES: Rules = Rules {
         workload::SELECTOR,
     ],
     row: |controller, now| {
-        let (spec, status) = (controller.at("spec"), controller.at("status"));
+        let spec = controller.at("spec");
+        let status = controller.at("status");
         let [containers, images] = workload::container_cells(spec.at("template"));
         vec![
             columns::name(controller),
@@ -82,7 +83,8 @@ fn fill(controller: &mut Value) {
 }
 
 fn validate(controller: &Value, _: Option<&Value>, _: &Settings) -> FieldErrors {
-    let (spec, path) = (controller.at("spec"), Path::new("spec"));
+    let spec = controller.at("spec");
+    let path = Path::new("spec");
     let mut errors = FieldErrors::new();
     workload::not_negative(spec, &["minReadySeconds"], &path, &mut errors);
     let selector: Vec<(&str, &str)> = spec
@@ -95,7 +97,8 @@ fn validate(controller: &Value, _: Option<&Value>, _: &Settings) -> FieldErrors 
         errors.push(FieldError::required(&path.child("selector"), ""));
     }
     workload::not_negative(spec, &["replicas"], &path, &mut errors);
-    let (template, path) = (spec.at("template"), path.child("template"));
+    let template = spec.at("template");
+    let path = path.child("template");
     if template.is_null() {
         errors.push(FieldError::required(&path, ""));
         return errors;

@@ -1,5 +1,5 @@
-//! Scale: how many Pods an object wants, in the same form for every kind that has a count. It is read from the object and
-//! written back into it; nothing is stored under its name.
+//! Scale: how many Pods an object wants, in the same form for every kind that has a count. It is
+//! read from the object and written back into it; nothing is stored under its name.
 
 use super::workload;
 use super::{Rules, columns};
@@ -36,9 +36,11 @@ fn validate(scale: &Value) -> FieldErrors {
     errors
 }
 
-/// Returns the Scale of an object. It has no managedFields; [`managed_fields`] has those a write begins with.
+/// Returns the Scale of an object. It has no managedFields; [`managed_fields`] has those a write
+/// begins with.
 pub fn of_object(object: &Value) -> Result<Value, Failure> {
-    let (metadata, spec) = (object.at("metadata"), object.at("spec"));
+    let metadata = object.at("metadata");
+    let spec = object.at("spec");
     let mut of_scale = json!({});
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         if let Some(value) = metadata.get(field) {
@@ -62,7 +64,8 @@ pub fn of_object(object: &Value) -> Result<Value, Failure> {
     Ok(scale)
 }
 
-/// Returns the managedFields of an object's Scale: an entry for each manager that owns `spec.replicas`.
+/// Returns the managedFields of an object's Scale: an entry for each manager that owns
+/// `spec.replicas`.
 pub fn managed_fields(object: &Value) -> Vec<Value> {
     let entries = object.at("metadata").list("managedFields").iter();
     entries.filter(|entry| owns_replicas(entry)).map(|entry| replicas_entry(entry, "autoscaling/v1")).collect()

@@ -41,7 +41,8 @@ pub static RULES: Rules = Rules {
         workload::IMAGES,
     ],
     row: |set, now| {
-        let (spec, status) = (set.at("spec"), set.at("status"));
+        let spec = set.at("spec");
+        let status = set.at("status");
         let [containers, images] = workload::container_cells(spec.at("template"));
         vec![
             columns::name(set),
@@ -86,7 +87,8 @@ fn fill(set: &mut Value) {
     }
 }
 
-/// Drops `maxUnavailable`, which belongs to the gate MaxUnavailableStatefulSet (off by default), unless it is stored.
+/// Drops `maxUnavailable`, which belongs to the gate MaxUnavailableStatefulSet (off by default),
+/// unless it is stored.
 fn drop_max_unavailable(set: &mut Value, old: Option<&Value>) {
     let stored = |old: &Value| !old.at("spec").at("updateStrategy").at("rollingUpdate").at("maxUnavailable").is_null();
     if old.is_some_and(stored) {
@@ -98,7 +100,8 @@ fn drop_max_unavailable(set: &mut Value, old: Option<&Value>) {
 }
 
 fn validate(set: &Value, old: Option<&Value>, _: &Settings) -> FieldErrors {
-    let (spec, path) = (set.at("spec"), Path::new("spec"));
+    let spec = set.at("spec");
+    let path = Path::new("spec");
     let mut errors = FieldErrors::new();
     // A template that is stored with mistakes does not stand in the way of other changes.
     let stored_badly = old.is_some_and(|old| {
@@ -144,7 +147,8 @@ fn validate_spec(spec: &Value, is_update: bool, with_template: bool, path: &Path
     }
     validate_strategy(spec.at("updateStrategy"), &path.child("updateStrategy"), errors);
     validate_retention(spec, path, errors);
-    // Claim templates and the name of the Service cannot change, so an update does not check them again.
+    // Claim templates and the name of the Service cannot change, so an update does not check them
+    // again.
     if !is_update {
         for (at, claim) in spec.list("volumeClaimTemplates").iter().enumerate() {
             let path = path.child("volumeClaimTemplates").index(at).child("spec");
@@ -157,9 +161,11 @@ fn validate_spec(spec: &Value, is_update: bool, with_template: bool, path: &Path
     if !is_update && !service.is_empty() {
         errors.extend(invalid(&path.child("serviceName"), service, names::label(service)));
     }
-    let (selector, selector_path) = (spec.at("selector"), path.child("selector"));
+    let selector = spec.at("selector");
+    let selector_path = path.child("selector");
     let empty = "empty selector is invalid for statefulset";
-    let (template, template_path) = (spec.at("template"), path.child("template"));
+    let template = spec.at("template");
+    let template_path = path.child("template");
     match workload::validate_selector(selector, &selector_path, empty, errors) {
         Ok(selector) => {
             let template = effective_template(spec);
@@ -174,7 +180,8 @@ fn validate_spec(spec: &Value, is_update: bool, with_template: bool, path: &Path
     template::validate_endless(template, "StatefulSet", &template_path, errors);
 }
 
-/// The template as Pods get it: host name and subdomain are set by the controller, and each claim template is a volume.
+/// The template as Pods get it: host name and subdomain are set by the controller, and each claim
+/// template is a volume.
 fn effective_template(spec: &Value) -> Value {
     let mut template = spec.at("template").clone();
     let pod = object_mut(&mut template, "spec");
@@ -195,7 +202,8 @@ fn effective_template(spec: &Value) -> Value {
 }
 
 fn validate_strategy(strategy: &Value, path: &Path, errors: &mut FieldErrors) {
-    let (update, update_path) = (strategy.at("rollingUpdate"), path.child("rollingUpdate"));
+    let update = strategy.at("rollingUpdate");
+    let update_path = path.child("rollingUpdate");
     match strategy.text("type") {
         "OnDelete" => {
             if !update.is_null() {
@@ -206,7 +214,8 @@ fn validate_strategy(strategy: &Value, path: &Path, errors: &mut FieldErrors) {
         }
         "RollingUpdate" => {
             workload::not_negative(update, &["partition"], &update_path, errors);
-            let (most, path) = (update.at("maxUnavailable"), update_path.child("maxUnavailable"));
+            let most = update.at("maxUnavailable");
+            let path = update_path.child("maxUnavailable");
             if !most.is_null() {
                 workload::validate_amount(most, &path, errors);
                 if workload::amount(most) == 0 {
@@ -233,8 +242,8 @@ fn validate_retention(spec: &Value, path: &Path, errors: &mut FieldErrors) {
     }
 }
 
-/// Mistakes in the claim of a volume. (pkg/apis/core/validation, ValidatePersistentVolumeClaimSpec; there are no volumes
-/// here that a claim could get, so its sources are not looked at.)
+/// Mistakes in the claim of a volume. (pkg/apis/core/validation, ValidatePersistentVolumeClaimSpec;
+/// there are no volumes here that a claim could get, so its sources are not looked at.)
 fn validate_claim(claim: &Value, path: &Path, errors: &mut FieldErrors) {
     let modes = claim.texts("accessModes");
     let path_of_modes = path.child("accessModes");

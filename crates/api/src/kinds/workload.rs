@@ -1,5 +1,5 @@
-//! Rules that the kinds which make Pods share: selectors, replica counts, `maxSurge` and `maxUnavailable`, generations,
-//! status, and the columns about containers.
+//! Rules that the kinds which make Pods share: selectors, replica counts, `maxSurge` and
+//! `maxUnavailable`, generations, status, and the columns about containers.
 
 use crate::field::{FieldError, FieldErrors};
 use crate::kinds::{Column, columns, pod::template};
@@ -31,8 +31,8 @@ pub(super) fn fill_template(spec: &mut Value) {
     template::fill(object_mut(spec, "template"));
 }
 
-/// Sets generation 1 and an empty status, as every new object has them. `status` names the fields of a status that are
-/// written even when they are zero.
+/// Sets generation 1 and an empty status, as every new object has them. `status` names the fields
+/// of a status that are written even when they are zero.
 pub(super) fn begin(object: &mut Value, status: &[&'static str]) {
     object.map_mut("metadata").insert("generation", 1.into());
     let mut empty = json!({});
@@ -83,7 +83,8 @@ pub(super) fn not_greater(status: &Value, fields: &[&str], than: &str, shown: &s
 
 /// Adds a mistake if `status.collisionCount` has become smaller.
 pub(super) fn not_decremented(object: &Value, old: &Value, errors: &mut FieldErrors) {
-    let (new, old) = (object.at("status").int_opt("collisionCount"), old.at("status").int_opt("collisionCount"));
+    let new = object.at("status").int_opt("collisionCount");
+    let old = old.at("status").int_opt("collisionCount");
     if old.is_some_and(|old| new.is_none_or(|new| new < old)) {
         let path = Path::new("status").child("collisionCount");
         errors.push(FieldError::invalid(&path, new.unwrap_or_default(), "cannot be decremented"));
@@ -97,7 +98,8 @@ pub(super) fn unchanged(spec: &Value, old: &Value, field: &str, path: &Path, err
     }
 }
 
-/// Mistakes in a selector that must be there and must select something; `invalid` is the word for one that cannot be used.
+/// Mistakes in a selector that must be there and must select something; `invalid` is the word for
+/// one that cannot be used.
 pub(super) fn validate_selector(
     selector: &Value,
     path: &Path,
@@ -121,7 +123,8 @@ pub(super) fn validate_not_empty(selector: &Value, path: &Path, empty: &str, err
     }
 }
 
-/// Adds a mistake if the labels of a template are not selected. An empty selector is a mistake of its own.
+/// Adds a mistake if the labels of a template are not selected. An empty selector is a mistake of
+/// its own.
 pub(super) fn validate_selected(selector: &LabelSelector, template: &Value, path: &Path, errors: &mut FieldErrors) {
     if !selector.is_everything() && !selector.selects(template) {
         let labels = template.at("metadata").at("labels");
@@ -194,14 +197,14 @@ pub(super) const fn number(name: &'static str, description: &'static str) -> Col
     Column { kind: "integer", ..columns::text(name, description) }
 }
 
-/// What stands under [`CONTAINERS`] and [`IMAGES`].
+/// Cells of the columns [`CONTAINERS`] and [`IMAGES`].
 pub(super) fn container_cells(template: &Value) -> [Value; 2] {
     let containers = template.at("spec").list("containers");
     let joined = |field: &str| containers.iter().map(|c| c.text(field)).collect::<Vec<_>>().join(",");
     [joined("name").into(), joined("image").into()]
 }
 
-/// What stands under [`SELECTOR`].
+/// Cell of the column [`SELECTOR`].
 pub(super) fn selector_cell(selector: &Value) -> Value {
     match LabelSelector::from_object(selector).map(|selector| selector.to_string()) {
         Ok(text) if text.is_empty() => "<none>".into(),

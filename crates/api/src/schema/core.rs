@@ -1,4 +1,5 @@
-//! The core group: Service, Endpoints, Namespace, Event, ConfigMap, Secret, ServiceAccount, ReplicationController.
+//! The core group: Service, Endpoints, Namespace, Event, ConfigMap, Secret, ServiceAccount,
+//! ReplicationController.
 
 use super::pod::POD_TEMPLATE_SPEC;
 use super::{Field, Gate, Shape, Struct, TEXT, field, meta};

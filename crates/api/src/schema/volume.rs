@@ -284,8 +284,8 @@ pub static OBJECT_FIELD_SELECTOR: Struct =
     message("ObjectFieldSelector", &[field(1, "apiVersion", TEXT), field(2, "fieldPath", TEXT).always().required()])
         .atomic();
 
-/// `PersistentVolumeClaim`, as a StatefulSet has it in `volumeClaimTemplates`: with its kind and apiVersion, which protobuf
-/// does not carry.
+/// `PersistentVolumeClaim`, as a StatefulSet has it in `volumeClaimTemplates`: with its kind and
+/// apiVersion, which protobuf does not carry.
 pub static PERSISTENT_VOLUME_CLAIM: Struct = message(
     "PersistentVolumeClaim",
     &[

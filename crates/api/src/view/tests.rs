@@ -77,7 +77,8 @@ fn a_selector_of_an_object_selects_labels_that_meet_all_requirements() {
         (r#"{"matchExpressions": [{"key": "other", "operator": "NotIn", "values": ["x"]}]}"#, true),
         (r#"{"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}"#, false),
         (r#"{"matchExpressions": [{"key": "app", "operator": "Exists"}], "matchLabels": {"app": "db"}}"#, false),
-        // Nothing is asked for, or nothing that can be understood: a controller that acts on it would take all Pods.
+        // Nothing is asked for, or nothing that can be understood: a controller that acts on it
+        // would take all Pods.
         ("{}", false),
         (r#"{"matchLabels": null}"#, false),
         (r#"{"matchExpressions": [{"key": "app", "operator": "Like", "values": ["web"]}]}"#, false),

@@ -1,4 +1,5 @@
-//! Which Nodes run the Pod of a DaemonSet, and the Pod for one Node (pkg/controller/daemon, NodeShouldRunDaemonPod). Pure.
+//! Which Nodes run the Pod of a DaemonSet, and the Pod for one Node (pkg/controller/daemon,
+//! NodeShouldRunDaemonPod). Pure.
 
 use fairlead_api::{Look, kinds};
 use serde_json::{Value, json};
@@ -9,8 +10,8 @@ use crate::revisions::HASH_LABEL;
 use crate::scheduler::fit;
 use crate::scheduler::view::{Node, Pod, PodSpec, Taint};
 
-/// Taints that the Pods of a DaemonSet tolerate: it takes part in what a Node needs to work, so a Node in trouble keeps it.
-/// (pkg/controller/daemon/util, AddOrUpdateDaemonPodTolerations.)
+/// Taints that the Pods of a DaemonSet tolerate: it takes part in what a Node needs to work, so a
+/// Node in trouble keeps it. (pkg/controller/daemon/util, AddOrUpdateDaemonPodTolerations.)
 const TOLERATED: [(&str, &str); 6] = [
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
@@ -51,7 +52,8 @@ pub(super) fn place(spec: &PodSpec, node: &Node) -> Placement {
         let mut taints = node.spec.taints.iter().filter(|taint| taint.effect == effect);
         taints.any(|taint| !fit::repeats_condition(taint) && !fit::tolerates_taint(spec, taint))
     };
-    // Taints that repeat what the Node says of itself may be outdated; the scheduler asks the Node, too.
+    // Taints that repeat what the Node says of itself may be outdated; the scheduler asks the Node,
+    // too.
     let not_ready = Taint { key: "node.kubernetes.io/not-ready".to_owned(), ..no_schedule() };
     let starts_here = node.is_ready() || fit::tolerates_taint(spec, &not_ready);
     let is_expelled = refused("NoExecute");
@@ -98,7 +100,8 @@ pub(super) fn pod_for(set: &DaemonSet, node: &str, hash: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
 }
 
-/// Every term of the required node affinity names the Node; what a term says of labels has been judged already.
+/// Every term of the required node affinity names the Node; what a term says of labels has been
+/// judged already.
 fn require_node(spec: &mut Value, node: &str) {
     let name = json!([{"key": "metadata.name", "operator": "In", "values": [node]}]);
     let mut affinity = spec.at("affinity").clone();

@@ -1,4 +1,5 @@
-//! Which Pods of a DaemonSet are created and deleted (pkg/controller/daemon: podsShouldBeOnNode, rollingUpdate). Pure.
+//! Which Pods of a DaemonSet are created and deleted (pkg/controller/daemon: podsShouldBeOnNode,
+//! rollingUpdate). Pure.
 
 use std::sync::Arc;
 
@@ -67,8 +68,8 @@ pub(super) struct Limits {
     pub(super) max_surge: usize,
 }
 
-/// Gives every Node that should have one a Pod, and removes those that are too many. With `surges` a Node may have an old and
-/// a new Pod while the new one is not available.
+/// Gives every Node that should have one a Pod, and removes those that are too many. With `surges`
+/// a Node may have an old and a new Pod while the new one is not available.
 pub(super) fn manage(nodes: &[NodePods], surges: bool) -> Plan {
     let mut plan = Plan::default();
     for node in nodes {
@@ -113,7 +114,8 @@ fn is_first(pod: &DaemonPod, pods: &[&DaemonPod]) -> bool {
     pods.first().is_some_and(|first| Arc::ptr_eq(&first.pod, &pod.pod))
 }
 
-/// Replaces old Pods, as many at a time as the limits allow. Called when [`manage`] has nothing to do.
+/// Replaces old Pods, as many at a time as the limits allow. Called when [`manage`] has nothing to
+/// do.
 pub(super) fn roll(nodes: &[NodePods], limits: Limits) -> Plan {
     let mut plan = Plan::default();
     // Nodes that count towards a limit now, and Pods or Nodes that may be next.

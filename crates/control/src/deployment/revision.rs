@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use fairlead_api::kinds::pod::privileges;
 use serde_json::Value;
 
 /// Label that tells the Pods of one ReplicaSet of a Deployment from those of another.
@@ -18,13 +19,15 @@ pub(super) const MAX_REPLICAS: &str = "deployment.kubernetes.io/max-replicas";
 /// Maximum length of the list of earlier revisions.
 const HISTORY_LENGTH: usize = 2000;
 /// Annotations of a Deployment that its ReplicaSets do not get.
-const NOT_COPIED: [&str; 6] = [
+const NOT_COPIED: [&str; 7] = [
     "kubectl.kubernetes.io/last-applied-configuration",
     REVISION,
     REVISION_HISTORY,
     DESIRED_REPLICAS,
     MAX_REPLICAS,
     "deprecated.deployment.rollback.to",
+    // The server decides about each object.
+    privileges::ANNOTATION,
 ];
 
 type Annotations = BTreeMap<String, String>;

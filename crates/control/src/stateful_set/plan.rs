@@ -1,4 +1,5 @@
-//! Which Pods of a StatefulSet are created and deleted (pkg/controller/statefulset, updateStatefulSet). Pure.
+//! Which Pods of a StatefulSet are created and deleted (pkg/controller/statefulset,
+//! updateStatefulSet). Pure.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -61,8 +62,8 @@ impl Plan {
     }
 }
 
-/// Decides about the Pods of a StatefulSet. `update` is the name of the revision in the specification. The cost grows with the
-/// Pods there are, not with the number that is asked for.
+/// Decides about the Pods of a StatefulSet. `update` is the name of the revision in the
+/// specification. The cost grows with the Pods there are, not with the number that is asked for.
 pub(super) fn decide(set: &StatefulSet, pods: &[StatefulPod], update: &str) -> Plan {
     let in_order = set.spec.pod_management_policy != "Parallel";
     let start = u32::try_from(set.spec.ordinals.start).unwrap_or_default();
@@ -72,7 +73,8 @@ pub(super) fn decide(set: &StatefulSet, pods: &[StatefulPod], update: &str) -> P
         pods.iter().partition(|pod| (start..end).contains(&pod.ordinal));
     let replicas: BTreeMap<u32, &StatefulPod> = replicas.into_iter().map(|pod| (pod.ordinal, pod)).collect();
     condemned.sort_by_key(|pod| pod.ordinal);
-    // The first Pod that holds up the others. If it is one that is to go, it need not become available first.
+    // The first Pod that holds up the others. If it is one that is to go, it need not become
+    // available first.
     let holds_up = |ordinal: &u32| replicas.get(ordinal).is_none_or(|pod| pod.is_unavailable());
     let first_unavailable = match (start..end).find(holds_up) {
         Some(ordinal) => Some(ordinal),

@@ -1,4 +1,5 @@
-//! Plays the agents of all Nodes: Pods that are bound become ready, and Pods that are being deleted go.
+//! Plays the agents of all Nodes: Pods that are bound become ready, and Pods that are being deleted
+//! go.
 
 use std::time::Duration;
 
@@ -48,7 +49,8 @@ pub(crate) async fn add_node(house: &House, name: &str, metadata: Value) {
     house.cluster.patch_status(&kinds::NODE, "", name, &patch).await.expect("patched");
 }
 
-/// One step of all Pods. Races with the controllers are lost without a word: the next step sees what they did.
+/// One step of all Pods. Races with the controllers are lost without a word: the next step sees
+/// what they did.
 async fn run_pods(cluster: &Cluster) {
     for pod in list(cluster).await {
         let metadata = pod.at("metadata");

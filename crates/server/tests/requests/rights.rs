@@ -204,3 +204,118 @@ async fn a_node_gets_only_tokens_that_end_with_a_pod_of_it() {
         assert_eq!(answer.code, code, "{account} {bound}: {}", answer.body);
     }
 }
+
+/// Makes a user `editor` with the role `edit` in the namespace `default`: Pods and Deployments, but no
+/// privileges of the host.
+async fn let_editor_in(server: &TestServer) {
+    let binding = json!({
+        "metadata": {"name": "editor"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "editor"}],
+    });
+    server.make("/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings", binding).await;
+    let known = async {
+        while server.send(user("editor", &["system:authenticated"]), "GET", PODS, "").await.code != 200 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(30), known).await.expect("the role is known");
+}
+
+const APPS: &str = "/apis/apps/v1/namespaces/default";
+const GRANT: &str = "fairlead.dev/host-privileges";
+
+/// A Deployment or ReplicaSet whose Pods use the network of their Node.
+fn privileged(name: &str, owner: Option<(&str, &Value)>) -> Value {
+    let spec = json!({"hostNetwork": true, "containers": [{"name": "c", "image": "host", "command": ["id"]}]});
+    let template = json!({"metadata": {"labels": {"app": "web"}}, "spec": spec});
+    let mut object = json!({
+        "metadata": {"name": name},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": template},
+    });
+    if let Some((kind, owner)) = owner {
+        object["metadata"]["ownerReferences"] = json!([owner_reference(kind, owner)]);
+    }
+    object
+}
+
+fn owner_reference(kind: &str, owner: &Value) -> Value {
+    let (name, uid) = (&owner["metadata"]["name"], &owner["metadata"]["uid"]);
+    json!({"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": uid, "controller": true})
+}
+
+fn is_granted(object: &Value) -> bool {
+    object["metadata"]["annotations"][GRANT] == "granted"
+}
+
+/// Makes a ReplicaSet of a Deployment and a Pod of that, as controllers do, which may do everything.
+/// Returns whether they were granted host privileges.
+async fn of_controllers(server: &TestServer, name: &str, deployment: &Value) -> (bool, bool) {
+    let mut set = privileged(name, Some(("Deployment", deployment)));
+    set["spec"]["template"] = deployment["spec"]["template"].clone();
+    let set = server.make(&format!("{APPS}/replicasets"), set).await;
+    let mut pod = set["spec"]["template"].clone();
+    pod["metadata"] = json!({"name": name, "ownerReferences": [owner_reference("ReplicaSet", &set)]});
+    pod["spec"]["tolerations"] = json!([{"operator": "Exists"}]);
+    let pod = server.make(PODS, pod).await;
+    (is_granted(&set), is_granted(&pod))
+}
+
+#[tokio::test]
+async fn a_deployment_gives_its_pods_no_privileges_that_its_author_may_not_give() {
+    let server = TestServer::new(Admission::default(), Authorization::Rbac).await;
+    let_editor_in(&server).await;
+    let editor = || user("editor", &["system:authenticated"]);
+    let deployments = format!("{APPS}/deployments");
+    let made = server.send(editor(), "POST", &deployments, privileged("theirs", None).to_string()).await;
+    assert_eq!(made.code, 201, "{}", made.body);
+    assert!(!is_granted(&made.body));
+    assert_eq!(of_controllers(&server, "theirs", &made.body).await, (false, false));
+
+    let made = server.make(&deployments, privileged("ours", None)).await;
+    assert!(is_granted(&made));
+    assert_eq!(of_controllers(&server, "ours", &made).await, (true, true));
+    // A Pod with another command is none of this ReplicaSet's template.
+    let set = server.send(admin(), "GET", &format!("{APPS}/replicasets/ours"), "").await.body;
+    let mut other = set["spec"]["template"].clone();
+    other["metadata"] = json!({"name": "other", "ownerReferences": [owner_reference("ReplicaSet", &set)]});
+    other["spec"]["containers"][0]["command"] = json!(["sh"]);
+    assert!(!is_granted(&server.make(PODS, other.clone()).await));
+    // Nor has a Pod the grant of an owner that its author names.
+    other["metadata"]["name"] = json!("named");
+    other["spec"] = set["spec"]["template"]["spec"].clone();
+    let named = server.send(editor(), "POST", PODS, other.to_string()).await;
+    assert!(named.code == 201 && !is_granted(&named.body), "{}", named.body);
+
+    let path = format!("{deployments}/ours");
+    let patch =
+        |body: Value| server.send_as(editor(), "PATCH", &path, "application/merge-patch+json", body.to_string());
+    let scaled = patch(json!({"spec": {"replicas": 3}})).await;
+    assert!(scaled.code == 200 && is_granted(&scaled.body), "{}", scaled.body);
+    let label = patch(json!({"spec": {"template": {"metadata": {"labels": {"new": "label"}}}}})).await;
+    assert!(label.code == 200 && !is_granted(&label.body), "{}", label.body);
+    let own = patch(json!({"metadata": {"annotations": {GRANT: "granted"}}})).await;
+    assert_eq!(own.code, 403, "{}", own.body);
+}
+
+#[tokio::test]
+async fn a_deployment_with_an_image_is_granted_privileges_where_nodes_run_images() {
+    for grants_for_images in [false, true] {
+        let admission = Admission { grants_for_images, ..Admission::default() };
+        let server = TestServer::new(admission, Authorization::Rbac).await;
+        let_editor_in(&server).await;
+        let deployments = format!("{APPS}/deployments");
+        let mut deployment = privileged("theirs", None);
+        deployment["spec"]["template"]["spec"]["containers"][0]["image"] = json!("example.com/web:1");
+        let editor = user("editor", &["system:authenticated"]);
+        let made = server.send(editor, "POST", &deployments, deployment.to_string()).await;
+        assert_eq!(made.code, 201, "{}", made.body);
+        assert!(!is_granted(&made.body));
+        assert_eq!(of_controllers(&server, "theirs", &made.body).await, (false, false));
+
+        deployment["metadata"]["name"] = json!("ours");
+        let made = server.make(&deployments, deployment).await;
+        assert_eq!(is_granted(&made), grants_for_images);
+        assert_eq!(of_controllers(&server, "ours", &made).await, (grants_for_images, grants_for_images));
+    }
+}

@@ -59,8 +59,9 @@ fn fill_spec(pod: &mut Value) {
     }
 }
 
-/// Fills in the spec of a Pod or of a template. Some fields are filled in Pods only, so that templates written before
-/// those fields existed stay equal to what is stored (kubernetes/kubernetes issue 69445).
+/// Fills in the spec of a Pod or of a template. Some fields are filled in Pods only, so that
+/// templates written before those fields existed stay equal to what is stored
+/// (kubernetes/kubernetes issue 69445).
 pub(super) fn fill_any_spec(spec: &mut Value) {
     absent(spec, "dnsPolicy", "ClusterFirst");
     absent(spec, "restartPolicy", "Always");

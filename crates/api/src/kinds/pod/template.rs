@@ -1,5 +1,6 @@
-//! `PodTemplateSpec`: what a Deployment, ReplicaSet and their like make Pods from. The rules are those of a Pod, but for the
-//! few that depend on its name or are filled in only when the Pod is made.
+//! `PodTemplateSpec`: what a Deployment, ReplicaSet and their like make Pods from. The rules are
+//! those of a Pod, but for the few that depend on its name or are filled in only when the Pod is
+//! made.
 
 use crate::value::Value;
 
@@ -20,7 +21,8 @@ pub(in crate::kinds) fn fill(template: &mut Value) {
 /// Mistakes in a template (pkg/apis/core/validation, ValidatePodTemplateSpec).
 pub(in crate::kinds) fn validate(template: &Value, path: &Path, errors: &mut FieldErrors) {
     validate_metadata(template, path, errors);
-    let (spec, path) = (template.at("spec"), path.child("spec"));
+    let spec = template.at("spec");
+    let path = path.child("spec");
     spec::validate(spec, spec::Whose::Template, &path, errors);
     if !spec.list("ephemeralContainers").is_empty() {
         let detail = "ephemeral containers not allowed in pod template";
@@ -28,8 +30,8 @@ pub(in crate::kinds) fn validate(template: &Value, path: &Path, errors: &mut Fie
     }
 }
 
-/// Mistakes in labels and annotations of a template. The reference server tells them at `template.labels`, not at
-/// `template.metadata.labels`.
+/// Mistakes in labels and annotations of a template. The reference server tells them at
+/// `template.labels`, not at `template.metadata.labels`.
 pub(in crate::kinds) fn validate_metadata(template: &Value, path: &Path, errors: &mut FieldErrors) {
     let metadata = template.at("metadata");
     errors.extend(meta::validate_labels(metadata.at("labels"), &path.child("labels")));
@@ -38,10 +40,11 @@ pub(in crate::kinds) fn validate_metadata(template: &Value, path: &Path, errors:
     spec::validate_annotations(metadata, template.at("spec"), &path, errors);
 }
 
-/// Mistakes in a template of Pods that run for ever: they start again when they end, and have no deadline. `owner` is the
-/// kind the template stands in.
+/// Mistakes in a template of Pods that run for ever: they start again when they end, and have no
+/// deadline. `owner` is the kind the template stands in.
 pub(in crate::kinds) fn validate_endless(template: &Value, owner: &str, path: &Path, errors: &mut FieldErrors) {
-    let (spec, path) = (template.at("spec"), path.child("spec"));
+    let spec = template.at("spec");
+    let path = path.child("spec");
     let policy = spec.text("restartPolicy");
     if policy != "Always" {
         errors.push(FieldError::not_supported(&path.child("restartPolicy"), policy, &["Always"]));

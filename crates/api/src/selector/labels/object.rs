@@ -1,4 +1,5 @@
-//! The `LabelSelector` of an object (`spec.selector` of a Deployment), and its text (`status.selector` of a Scale).
+//! The `LabelSelector` of an object (`spec.selector` of a Deployment), and its text
+//! (`status.selector` of a Scale).
 
 use std::fmt;
 
@@ -6,7 +7,7 @@ use super::{LabelSelector, Operator, Requirement, Wanted};
 use crate::Look;
 use crate::value::Value;
 
-/// One element of `matchExpressions`.
+/// An element of `matchExpressions`.
 #[derive(Debug, Clone)]
 pub struct Expression<'a> {
     /// The label's key.
@@ -23,7 +24,8 @@ impl LabelSelector {
         LabelSelector { requirements: vec![Requirement { key: String::new(), wanted: Wanted::In(Vec::new()) }] }
     }
 
-    /// Returns the selector of a `LabelSelector` object. Null selects nothing, an empty object everything.
+    /// Returns the selector of a `LabelSelector` object. Null selects nothing, an empty object
+    /// everything.
     pub fn from_object(selector: &Value) -> Result<LabelSelector, String> {
         if selector.is_null() {
             return Ok(LabelSelector::nothing());

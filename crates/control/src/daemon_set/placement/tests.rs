@@ -39,7 +39,8 @@ fn labels_taints_and_names_decide_about_nodes() {
     check(json!({}), taint("node.kubernetes.io/unreachable", "NoExecute"), (true, true));
     check(json!({}), taint("node.kubernetes.io/unschedulable", "NoSchedule"), (true, true));
     check(json!({}), node(json!({"unschedulable": true})), (true, true));
-    // The taint of a new Node may outlive its being ready; a Node that is not ready starts no Pod and keeps the one it has.
+    // The taint of a new Node may outlive its being ready; a Node that is not ready starts no Pod
+    // and keeps the one it has.
     check(json!({}), taint("node.kubernetes.io/not-ready", "NoSchedule"), (true, true));
     check(json!({}), json!({"metadata": {"name": "n1"}}), (false, true));
     check(json!({"tolerations": [{"operator": "Exists"}]}), json!({"metadata": {"name": "n1"}}), (true, true));

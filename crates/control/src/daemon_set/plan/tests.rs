@@ -24,8 +24,8 @@ fn pod(name: &str, text: &str) -> DaemonPod {
     }
 }
 
-/// Nodes by their texts, such as `n1: old-ready new`. Nodes with a name beginning with `x` should run no Pod, those with `d` may
-/// not keep one either.
+/// Nodes by their texts, such as `n1: old-ready new`. Nodes with a name beginning with `x` should
+/// run no Pod, those with `d` may not keep one either.
 fn nodes(texts: &[&str]) -> Vec<NodePods> {
     let node = |text: &&str| {
         let (name, pods) = text.split_once(':').expect("a name");

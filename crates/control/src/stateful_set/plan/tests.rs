@@ -13,7 +13,8 @@ fn set(spec: Value) -> StatefulSet {
     set
 }
 
-/// Pods by their texts, such as `0-new-ready`; further words are `going`, `failed` and `bare` (no labels).
+/// Pods by their texts, such as `0-new-ready`; further words are `going`, `failed` and `bare` (no
+/// labels).
 fn pods(texts: &[&str]) -> Vec<StatefulPod> {
     let pod = |text: &&str| {
         let words: Vec<&str> = text.split('-').collect();
