@@ -115,7 +115,8 @@ impl Image {
     /// ("Define a Command and Arguments for a Container"): `command` replaces the entrypoint and
     /// drops the image's command, `args` replace the latter.
     pub(crate) fn command_line<'a>(&'a self, container: &'a Value) -> CommandLine<'a> {
-        let (command, arguments) = (container.texts("command"), container.texts("args"));
+        let command = container.texts("command");
+        let arguments = container.texts("args");
         let own = |words: &'a [String]| words.iter().map(String::as_str).collect::<Vec<_>>();
         let mut line = CommandLine { image: Vec::new(), container: command };
         if line.container.is_empty() {

@@ -1,5 +1,5 @@
-//! What cannot run here, and why? Images that this Node does not have, and whatever asks for more than an unprivileged process
-//! has without the grant for it. Pure.
+//! What cannot run here, and why? Images that this Node does not have, and whatever asks for more
+//! than an unprivileged process has without the grant for it. Pure.
 
 use fairlead_api::Look;
 use fairlead_api::kinds::pod::privileges::{self, GRANTED, HOST_IMAGE};
@@ -15,8 +15,8 @@ mod tests;
 
 /// The reason of a container whose image is not on this Node. It starts once the image is.
 pub(crate) const NO_IMAGE: &str = "ImageNotSupported";
-/// Capabilities of a container of an image that runs as root, but for CAP_MKNOD: what a Pod finds on this Node is not guarded
-/// by rules for devices (containerd, oci/spec.go, defaultUnixCaps).
+/// Capabilities of a container of an image that runs as root, but for CAP_MKNOD: what a Pod finds
+/// on this Node is not guarded by rules for devices (containerd, oci/spec.go, defaultUnixCaps).
 const USUAL: [&str; 11] = [
     "CHOWN",
     "DAC_OVERRIDE",
@@ -45,7 +45,8 @@ pub(crate) fn refused(pod: &Value, users: UserRange, find: impl Fn(&str) -> Opti
     let spec = pod.at("spec");
     let all = || spec.list("initContainers").iter().chain(spec.list("containers"));
     for container in all() {
-        let (name, image) = (container.text("name"), container.text("image"));
+        let name = container.text("name");
+        let image = container.text("image");
         let Some(found) = find(image) else {
             let message = format!(
                 "container {name:?} has image {image:?}, which is not on this Node, and nothing is pulled from registries: load it \
@@ -126,13 +127,14 @@ pub(crate) struct UsualUsers {
     pub(crate) own: (u32, u32),
     /// The user of the image, which has files of its own.
     pub(crate) image: Option<ImageUser>,
-    /// The image may run as root: the administrator of the machine, or who made the Pod, has granted that.
+    /// The image may run as root: the administrator of the machine, or who made the Pod, has
+    /// granted that.
     pub(crate) root_allowed: bool,
 }
 
-/// Returns the identity a container runs with: what it says, else what the Pod says, else the user of the image, else the
-/// user and group of the Pod's own. An image that wants to be root is that only where it may. `group_of` says which group of the
-/// image a user has that the Pod names.
+/// Returns the identity a container runs with: what it says, else what the Pod says, else the user
+/// of the image, else the user and group of the Pod's own. An image that wants to be root is that
+/// only where it may. `group_of` says which group of the image a user has that the Pod names.
 pub(crate) fn who(
     pod: &Value,
     container: &Value,
@@ -183,7 +185,8 @@ fn usual_capabilities() -> u64 {
 
 /// Returns the capabilities of a container that begins with some.
 fn capabilities(security: &Value, start: u64) -> Result<u64, String> {
-    let (mut kept, lists) = (start, security.at("capabilities"));
+    let mut kept = start;
+    let lists = security.at("capabilities");
     if lists.texts("drop").iter().any(|name| name.eq_ignore_ascii_case("ALL")) {
         kept = 0;
     }

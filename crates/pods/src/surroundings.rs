@@ -125,7 +125,8 @@ fn program(
     if container.flag("tty") {
         usual.push(("TERM", "xterm".to_owned()));
     }
-    // The container's own variables count before those of the image, and these before the usual ones.
+    // The container's own variables count before those of the image, and these before the usual
+    // ones.
     let mut variables: BTreeSet<&str> = environment.variables.iter().map(|(name, _)| name.as_str()).collect();
     let of_image: Vec<_> = image.env.iter().filter(|(name, _)| variables.insert(name)).cloned().collect();
     let usual = usual.into_iter().filter(|(name, _)| !variables.contains(name));

@@ -21,8 +21,9 @@ pub struct Admission {
     pub load_balancer_pools: Vec<RangeInclusive<IpAddr>>,
     /// The load balancer that runs beside this server, if one does: what it cannot carry is refused at once.
     pub load_balancer: Option<LoadBalancer>,
-    /// Nodes of this cluster run images by themselves: grants of host privileges are noted on Pods with any image. Else the
-    /// Pods with images are those of other run times, which know no such grants.
+    /// Nodes of this cluster run images by themselves: grants of host privileges are noted on Pods
+    /// with any image. Else the Pods with images are those of other run times, which know no such
+    /// grants.
     pub grants_for_images: bool,
     /// True if Pods get their account and a volume with its token, and are refused without (plugin
     /// ServiceAccount).

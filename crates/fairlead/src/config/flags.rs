@@ -1,5 +1,6 @@
-//! Every option there is, once: the same names on the command line and in the config file. Values are texts here; what they
-//! mean, and what holds without them, is `config`'s matter. What has more than one level stands in the file alone.
+//! Every option there is, once: the same names on the command line and in the config file. Values
+//! are texts here; what they mean, and what holds without them, is `config`'s matter. What has more
+//! than one level stands in the file alone.
 
 use std::fmt;
 
@@ -19,7 +20,8 @@ impl From<&str> for Text {
     }
 }
 
-/// Makes the struct of options and the rule that those given first win. What follows the semicolon is for the file alone.
+/// Makes the struct of options and the rule that those given first win. What follows the semicolon
+/// is for the file alone.
 macro_rules! flags {
     ($($(#[$attribute:meta])+ $name:ident : $type:ty,)*; $($key:ident : $value:ty,)*) => {
         /// The options. `None` where nobody said anything.

@@ -22,7 +22,8 @@ const PORT: u16 = 10250;
 /// The options of `fairlead join`.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct JoinFlags {
-    /// Config file, of which the key `images` counts [default: /etc/fairlead/config.yaml, then $XDG_CONFIG_HOME/fairlead/config.yaml]
+    /// Config file, of which the key `images` counts [default: /etc/fairlead/config.yaml, then
+    /// $XDG_CONFIG_HOME/fairlead/config.yaml]
     #[arg(long, value_name = "FILE")]
     config: Option<Text>,
     /// The server to join, as https://192.0.2.1:6443, or several; afterwards it is remembered

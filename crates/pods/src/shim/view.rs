@@ -1,5 +1,6 @@
-//! What a container sees as its file system: the machine's or its image's, with some things shown in places of their own. The
-//! machine's file system stays as it is: a place that does not exist is made in a copy of the folder it is in.
+//! What a container sees as its file system: the machine's or its image's, with some things shown
+//! in places of their own. The machine's file system stays as it is: a place that does not exist is
+//! made in a copy of the folder it is in.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -95,7 +96,8 @@ pub(super) fn make(launch: &Launch) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes the working directory of a container that has an image, where the image has none, as runc does.
+/// Makes the working directory of a container that has an image, where the image has none, as runc
+/// does.
 fn make_working_directory(launch: &Launch) -> Result<(), Error> {
     let (known, missing) = resolve(Path::new(&launch.program.folder))
         .map_err(failed(&format!("finding the working directory {:?}", launch.program.folder)))?;
