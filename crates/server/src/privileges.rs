@@ -79,7 +79,8 @@ pub(crate) async fn grant(
 }
 
 /// Decides again about an object that makes Pods, when its template changes. An unchanged template
-/// keeps the decision.
+/// keeps the decision. A template that asked for privileges without a grant gets none by an update:
+/// the user that restarts such a Deployment, or sets its image, is not the author of the rest.
 pub(crate) fn grant_update(
     server: &Inner,
     user: Option<&User>,
@@ -95,7 +96,14 @@ pub(crate) fn grant_update(
     if annotations.shift_remove(ANNOTATION).is_some() {
         crate::write::set_metadata(new, "annotations", annotations);
     }
-    let first = asked(server.options.admission.grants_for_images, kind, new)?;
+    let any_image = server.options.admission.grants_for_images;
+    let first = asked(any_image, kind, new)?;
+    if asked(any_image, kind, old).is_some() && privileges::annotation(old) != Some(GRANTED) {
+        return Some(format!(
+            "{first}: a node of Fairlead does not run this Pod: it had no grant of host privileges before; delete the object and create \
+             it again to have one"
+        ));
+    }
     grant_for_user(&server.access, user, namespace, &first, new)
 }
 
@@ -131,7 +139,12 @@ async fn owner_is_granted(server: &Inner, namespace: &str, kind: &Kind, object: 
     let key = object::key(owner_kind, namespace, owner.text("name"));
     let Some(entry) = server.store.get(&key).await.map_err(read::unavailable)? else { return Ok(false) };
     let found = object::load(owner_kind, &entry)?;
-    let (spec, template) = (pod.at("spec"), found.at("spec").at("template").at("spec"));
+    let mut template = found.at("spec").at("template").clone();
+    if *kind == kinds::POD {
+        // Some fields have defaults in Pods only.
+        (kind.rules.default)(&mut template, &server.options.settings);
+    }
+    let (spec, template) = (pod.at("spec"), template.at("spec"));
     Ok(found.at("metadata").text("uid") == owner.text("uid")
         && privileges::annotation(&found) == Some(GRANTED)
         && GRANTED_FIELDS.iter().all(|field| spec.at(field) == template.at(field)))

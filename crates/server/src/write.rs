@@ -16,6 +16,7 @@ use fairlead_api::{Failure, Kind, Look, kinds, validation};
 use fairlead_store::{Draft, Guard, Outcome, Revision, Txn, Write};
 
 use crate::allocate::{self, Allocation};
+use crate::auth::rbac::{Attributes, Target as About};
 use crate::auth::{User, nodes};
 use crate::large_requests::{LARGE, apart_if};
 use crate::options::{WriteOptions, revision};
@@ -289,9 +290,15 @@ impl Request<'_> {
     }
 
     async fn create_by_update(&mut self, mut object: Value) -> Result<Reply, Failure> {
-        let creates = self.kind().traits.create_on_update && self.target.subresource.is_empty();
-        if !(creates || self.how == How::Apply) {
+        let creates = self.kind().traits.create_on_update || self.how == How::Apply;
+        if !(creates && self.target.subresource.is_empty()) {
             return Err(Failure::not_found(subject(self.target)));
+        }
+        if let Some(user) = self.user {
+            let Target { namespace, name, .. } = self.target;
+            let (group, resource) = (self.kind().group, self.kind().resource);
+            let target = About::Resource { group, resource, subresource: "", namespace, name };
+            self.server.access.authorize_request(user, &Attributes { verb: "create", target }).await?;
         }
         let uid = object.at("metadata").text("uid");
         if !uid.is_empty() {

@@ -85,7 +85,9 @@ async fn every_node_that_fits_gets_one_pod_and_keeps_it() {
     house.merge(&kinds::NODE, "", "b", taints).await;
     until_placed(&house, &["a v1", "c v1"]).await;
     let pods = kubelet::list(&house.cluster).await;
-    let name = pods[0].at("metadata").text("name").to_owned();
+    // The Pod of Node b may still be ending.
+    let lives = |pod: &&Value| pod.at("metadata").text("deletionTimestamp").is_empty();
+    let name = pods.iter().find(lives).expect("a Pod").at("metadata").text("name").to_owned();
     house.cluster.delete(&kinds::POD, "default", &name, &Delete::default()).await.expect("deleted");
     house.until_gone(&kinds::POD, "default", &name).await;
     until_placed(&house, &["a v1", "c v1"]).await;
@@ -152,7 +154,9 @@ async fn on_delete_a_pod_is_replaced_when_it_is_deleted() {
     set_image(&house, "v2").await;
     until_counted(&house, [1, 1, 1, 0, 1]).await;
     let pods = kubelet::list(&house.cluster).await;
-    let name = pods[0].at("metadata").text("name").to_owned();
+    // The Pod of Node b may still be ending.
+    let lives = |pod: &&Value| pod.at("metadata").text("deletionTimestamp").is_empty();
+    let name = pods.iter().find(lives).expect("a Pod").at("metadata").text("name").to_owned();
     house.cluster.delete(&kinds::POD, "default", &name, &Delete::default()).await.expect("deleted");
     until_placed(&house, &["a v2"]).await;
 }

@@ -20,7 +20,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tower::{BoxError, ServiceExt};
 
 /// How long something may take that should take a moment.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running server, as one sees it who may do everything.
 pub(crate) struct House {

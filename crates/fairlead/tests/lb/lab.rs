@@ -22,7 +22,7 @@ use tempfile::TempDir;
 /// The program under test.
 const FAIRLEAD: &str = env!("CARGO_BIN_EXE_fairlead");
 /// How long anything may take.
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(60);
 /// How long a connection may take.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The address of the client.

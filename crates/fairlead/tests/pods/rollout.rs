@@ -23,7 +23,7 @@ const CLIENTS: (usize, usize) = (10, 10);
 /// How often each asks: 200 requests a second in all.
 const PACE: Duration = Duration::from_millis(100);
 /// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Starts a Pod.
 fn serve(machine: &Machine, round: usize, number: usize) {
@@ -31,7 +31,7 @@ fn serve(machine: &Machine, round: usize, number: usize) {
     let script = machine.path("server.py").display().to_string();
     let line = ["run", "-d", "--name", &name, "--labels", "app=web", "--port", "8080", "--ready", "http:/"];
     machine.fairlead(&[line.as_slice(), &["--", "python3", &script, "8080"]].concat()).fine();
-    machine.kubectl(&["wait", "--for=condition=Ready", "--timeout=30s", &format!("pod/{name}")]).fine();
+    machine.kubectl(&["wait", "--for=condition=Ready", "--timeout=120s", &format!("pod/{name}")]).fine();
 }
 
 /// One request and its answer; whether the connection stays.
@@ -150,7 +150,7 @@ fn deployment(machine: &Machine, generation: usize) -> String {
                 "name": "web", "image": "host", "command": ["python3", "{script}", "8080"],
                 "env": [{{"name": "GENERATION", "value": "{generation}"}}],
                 "ports": [{{"containerPort": 8080}}],
-                "readinessProbe": {{"httpGet": {{"port": 8080}}, "periodSeconds": 1}}}}]}}}}}}}}"#
+                "readinessProbe": {{"httpGet": {{"port": 8080}}, "periodSeconds": 1, "timeoutSeconds": 10}}}}]}}}}}}}}"#
     )
 }
 
@@ -160,7 +160,7 @@ fn rolling_out_a_deployment_fails_no_request() {
     let Some(machine) = ready("rolling_out_a_deployment_fails_no_request") else { return };
     let roll_out = |generation| {
         machine.apply(&deployment(&machine, generation), &["apply", "-f", "-"]).fine();
-        machine.kubectl(&["rollout", "status", "deployment/web", "--timeout=60s"]).fine();
+        machine.kubectl(&["rollout", "status", "deployment/web", "--timeout=180s"]).fine();
     };
     roll_out(0);
     let reachable = || machine.namespace.run(|| connect().is_ok()).unwrap();

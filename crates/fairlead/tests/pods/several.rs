@@ -1,9 +1,11 @@
 //! A cluster of three machines on one network: one with `fairlead up`, two that join it.
 
 use std::fs;
+use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use fairlead_kernel::link::Links;
@@ -336,7 +338,14 @@ impl SwitchEtcd {
         command.args(["--listen-client-urls", url, "--advertise-client-urls", url, "--log-level", "error"]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = switch.run(|| command.spawn()).unwrap().unwrap();
-        SwitchEtcd { child, _data: data }
+        let etcd = SwitchEtcd { child, _data: data };
+        // A server ends if it cannot reach its etcd at the start.
+        let end = Instant::now() + Duration::from_secs(60);
+        while switch.run(|| TcpStream::connect("192.0.2.254:2379")).unwrap().is_err() {
+            assert!(Instant::now() < end, "etcd does not listen");
+            thread::sleep(Duration::from_millis(50));
+        }
+        etcd
     }
 }
 

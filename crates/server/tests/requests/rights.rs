@@ -227,7 +227,11 @@ const GRANT: &str = "fairlead.dev/host-privileges";
 
 /// A Deployment or ReplicaSet whose Pods use the network of their Node.
 fn privileged(name: &str, owner: Option<(&str, &Value)>) -> Value {
-    let spec = json!({"hostNetwork": true, "containers": [{"name": "c", "image": "host", "command": ["id"]}]});
+    let resources = json!({"limits": {"memory": "32Mi"}});
+    let container = json!({
+        "name": "c", "image": "host", "command": ["id"], "ports": [{"containerPort": 8080}], "resources": resources,
+    });
+    let spec = json!({"hostNetwork": true, "containers": [container]});
     let template = json!({"metadata": {"labels": {"app": "web"}}, "spec": spec});
     let mut object = json!({
         "metadata": {"name": name},
@@ -296,6 +300,44 @@ async fn a_deployment_gives_its_pods_no_privileges_that_its_author_may_not_give(
     assert!(label.code == 200 && !is_granted(&label.body), "{}", label.body);
     let own = patch(json!({"metadata": {"annotations": {GRANT: "granted"}}})).await;
     assert_eq!(own.code, 403, "{}", own.body);
+    // Nor does an administrator grant what another user wrote by restarting it.
+    let restart = json!({"spec": {"template": {"metadata": {"annotations": {"restarted": "now"}}}}}).to_string();
+    for name in ["theirs", "ours"] {
+        let path = format!("{deployments}/{name}");
+        let again = server.send_as(admin(), "PATCH", &path, "application/merge-patch+json", restart.clone()).await;
+        assert!(again.code == 200 && !is_granted(&again.body), "{}", again.body);
+    }
+}
+
+#[tokio::test]
+async fn an_apply_that_creates_needs_the_right_to_create() {
+    let server = TestServer::new(Admission::default(), Authorization::Rbac).await;
+    let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "patch"]}]);
+    let role = json!({"metadata": {"name": "patcher"}, "rules": rules});
+    server.make("/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles", role).await;
+    let binding = json!({
+        "metadata": {"name": "patcher"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "patcher"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "patcher"}],
+    });
+    server.make("/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings", binding).await;
+    let maps = "/api/v1/namespaces/default/configmaps";
+    let patcher = || user("patcher", &["system:authenticated"]);
+    let known = async {
+        while server.send(patcher(), "GET", &format!("{maps}/none"), "").await.code == 403 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(30), known).await.expect("the role is known");
+    let path = format!("{maps}/m?fieldManager=test");
+    let map =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"k": "v"}}).to_string();
+    let apply = |by| server.send_as(by, "PATCH", &path, "application/apply-patch+yaml", map.clone());
+    let refused = apply(patcher()).await;
+    let why = refused.body["message"].as_str().unwrap_or_default();
+    assert!(refused.code == 403 && why.contains("cannot create resource \"configmaps\""), "{}", refused.body);
+    assert_eq!(apply(admin()).await.code, 201);
+    assert_eq!(apply(patcher()).await.code, 200, "what is there needs no right to create");
 }
 
 #[tokio::test]
