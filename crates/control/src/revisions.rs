@@ -67,11 +67,12 @@ impl Owner<'_> {
     pub(crate) fn find(&self, owned: &[Arc<ControllerRevision>]) -> Step {
         let data = self.data();
         let greatest = owned.iter().map(|revision| revision.revision).max().unwrap_or_default();
+        let next = greatest.saturating_add(1);
         let same = owned.iter().filter(|revision| revision.data == data);
         match same.max_by_key(|revision| revision.revision) {
             Some(found) if found.revision == greatest => Step::Current(found.clone()),
-            Some(found) => Step::Renumber(found.clone(), greatest + 1),
-            None => Step::Create(self.new_revision(data, greatest + 1)),
+            Some(found) => Step::Renumber(found.clone(), next),
+            None => Step::Create(self.new_revision(data, next)),
         }
     }
 
@@ -154,7 +155,8 @@ async fn resolve_collision(
     if owned && found.at("data") == revision.at("data") {
         return Outcome { written: vec![ObjectVersion::of(revisions, &found)], ..Outcome::default() };
     }
-    let patch = Patch::Merge(json!({"metadata": {"uid": owner.uid}, "status": {"collisionCount": collisions + 1}}));
+    let collisions = collisions.saturating_add(1);
+    let patch = Patch::Merge(json!({"metadata": {"uid": owner.uid}, "status": {"collisionCount": collisions}}));
     Outcome::of_write(kind, cluster.patch_status(kind, &owner.namespace, &owner.name, &patch).await)
 }
 
