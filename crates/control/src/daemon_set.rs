@@ -77,6 +77,7 @@ impl DaemonSetController {
         pods: &[Arc<Pod>],
         hash: &str,
         now: Timestamp,
+        clock: Instant,
     ) -> (Vec<NodePods>, Vec<Arc<Pod>>) {
         let Some(spec) = placement::template_spec(set) else { return (Vec::new(), Vec::new()) };
         let mut by_node: HashMap<&str, Vec<Arc<Pod>>> = HashMap::new();
@@ -100,7 +101,7 @@ impl DaemonSetController {
                     is_ready: fairlead_api::view::Condition::is_true(conditions, "Ready"),
                     is_available: availability::after(conditions, set.spec.min_ready_seconds, now)
                         == Some(Duration::ZERO),
-                    backs_off: is_failed && self.failures.is_too_soon(&set.metadata.uid, name),
+                    backs_off: is_failed && self.failures.is_too_soon(&set.metadata.uid, name, clock),
                     pod,
                 }
             });
@@ -180,7 +181,8 @@ impl Controller for DaemonSetController {
         };
         let hash = current.metadata.labels.get(HASH_LABEL).cloned().unwrap_or_default();
         let now = Timestamp::now();
-        let (nodes, lost) = self.nodes(cache, &set, &pods.owned, &hash, now);
+        let clock = Instant::now();
+        let (nodes, lost) = self.nodes(cache, &set, &pods.owned, &hash, now, clock);
         let counted = DaemonSetStatus {
             observed_generation: set.metadata.generation,
             collision_count: set.status.collision_count,
@@ -202,7 +204,7 @@ impl Controller for DaemonSetController {
         }
         plan.delete.truncate(BURST);
         for (pod, _) in plan.delete.iter().filter(|(_, reason)| *reason == Reason::Failed) {
-            self.failures.count(&set.metadata.uid, placement::node_of(pod).unwrap_or_default());
+            self.failures.count(&set.metadata.uid, placement::node_of(pod).unwrap_or_default(), clock);
         }
         let limit = set.spec.revision_history_limit.unwrap_or(HISTORY);
         let is_used = |revision: &ControllerRevision| {
@@ -211,7 +213,7 @@ impl Controller for DaemonSetController {
                 || pods.owned.iter().any(|pod| pod.metadata.labels.get(HASH_LABEL) == label)
         };
         let old = revisions::superfluous(&history.owned, usize::try_from(limit).unwrap_or(usize::MAX), is_used);
-        let next = [self.failures.next(&set.metadata.uid), next_availability(&pods.owned, &set, now)];
+        let next = [self.failures.next(&set.metadata.uid, clock), next_availability(&pods.owned, &set, now)];
         let requeue =
             next.into_iter().flatten().min().map_or(Requeue::OnChange, |after| Requeue::At(Instant::now() + after));
         if plan.is_empty() && old.is_empty() && counted == set.status {

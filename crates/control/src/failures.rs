@@ -28,6 +28,12 @@ struct Failure {
     delay: Duration,
 }
 
+impl Failure {
+    fn remaining(&self, now: Instant) -> Duration {
+        self.delay.saturating_sub(now.duration_since(self.at))
+    }
+}
+
 impl Failures {
     /// Forgets the failures of an owner that is gone or has another template: its Pods may work.
     pub(crate) fn update<T: View>(&mut self, change: &Change<T>, template: impl Fn(&T) -> &Value) {
@@ -38,28 +44,25 @@ impl Failures {
         }
     }
 
-    /// True if the last failed Pod was replaced so lately that the next one has to wait.
-    pub(crate) fn is_too_soon(&self, uid: &str, slot: &str) -> bool {
+    /// True if the last failed Pod was replaced so lately that the next one has to wait. Then
+    /// [`Failures::next`] at the same time says for how long.
+    pub(crate) fn is_too_soon(&self, uid: &str, slot: &str, now: Instant) -> bool {
         let failure = self.0.get(uid).and_then(|slots| slots.get(slot));
-        failure.is_some_and(|failure| failure.at.elapsed() < failure.delay)
+        failure.is_some_and(|failure| !failure.remaining(now).is_zero())
     }
 
     /// Counts a Pod that is replaced because it failed.
-    pub(crate) fn count(&mut self, uid: &str, slot: &str) {
+    pub(crate) fn count(&mut self, uid: &str, slot: &str, now: Instant) {
         let slots = self.0.entry(uid.into()).or_default();
-        slots.retain(|_, failure| failure.at.elapsed() < LAST_DELAY * 2);
+        slots.retain(|_, failure| now.duration_since(failure.at) < LAST_DELAY * 2);
         let delay = slots.get(slot).map_or(FIRST_DELAY, |failure| (failure.delay * 2).min(LAST_DELAY));
-        slots.insert(slot.into(), Failure { at: Instant::now(), delay });
+        slots.insert(slot.into(), Failure { at: now, delay });
     }
 
     /// Time until the next Pod of an owner may be replaced.
-    pub(crate) fn next(&self, uid: &str) -> Option<Duration> {
-        let slots = self.0.get(uid)?;
-        slots
-            .values()
-            .map(|failure| failure.delay.saturating_sub(failure.at.elapsed()))
-            .filter(|left| !left.is_zero())
-            .min()
+    pub(crate) fn next(&self, uid: &str, now: Instant) -> Option<Duration> {
+        let remaining = self.0.get(uid)?.values().map(|failure| failure.remaining(now));
+        remaining.filter(|remaining| !remaining.is_zero()).min()
     }
 }
 

@@ -168,16 +168,16 @@ impl FailedPods {
 
     /// Returns how many of the missing Pods of a ReplicaSet may be created now, and the time until
     /// more may be.
-    fn allowed(&mut self, uid: &str, missing: usize) -> (usize, Option<Duration>) {
+    fn allowed(&mut self, uid: &str, missing: usize, now: Instant) -> (usize, Option<Duration>) {
         let Some(failed) = self.pods.get_mut(uid) else { return (missing, None) };
         *failed = missing.min(*failed);
         let failed = *failed;
-        if failed > 0 && self.failures.is_too_soon(uid, "") {
-            return (missing - failed, self.failures.next(uid));
+        if failed > 0 && self.failures.is_too_soon(uid, "", now) {
+            return (missing - failed, self.failures.next(uid, now));
         }
         self.pods.remove(uid);
         if failed > 0 {
-            self.failures.count(uid, "");
+            self.failures.count(uid, "", now);
         }
         (missing, None)
     }
@@ -216,7 +216,7 @@ impl<T: Replicated> Controller for ReplicaSetController<T> {
         let wanted = usize::try_from(set.replicas()).unwrap_or_default();
         let mut status = status::of_pods(&**set, &active, terminating.len(), now);
         let missing = wanted.saturating_sub(active.len());
-        let (allowed, next_replacement) = self.backlog.allowed(&set.meta().uid, missing);
+        let (allowed, next_replacement) = self.backlog.allowed(&set.meta().uid, missing, Instant::now());
         let scaling = if set.meta().deletion_timestamp.is_some() || active.len() == wanted {
             Scaling::None
         } else if active.len() < wanted {

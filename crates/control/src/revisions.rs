@@ -188,3 +188,32 @@ pub(crate) async fn delete(cluster: &Cluster, revisions: Vec<Arc<ControllerRevis
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_greatest_number_of_a_revision_is_kept() {
+        let template = json!({"metadata": {"labels": {"app": "web"}}});
+        let owner = Owner {
+            kind: &kinds::DAEMON_SET,
+            meta: &Meta::default(),
+            template: &template,
+            hash_label: HASH_LABEL,
+            collisions: i32::MAX,
+        };
+        let numbered = |revision: i64, data: Value| {
+            Arc::new(ControllerRevision { revision, data, ..ControllerRevision::default() })
+        };
+        let greatest = numbered(i64::MAX, json!({}));
+        let Step::Create(created) = owner.find(std::slice::from_ref(&greatest)) else { panic!("no new revision") };
+        assert_eq!(created.int("revision"), i64::MAX);
+        let Step::Renumber(_, number) = owner.find(&[greatest.clone(), numbered(1, owner.data())]) else {
+            panic!("not renumbered")
+        };
+        assert_eq!(number, i64::MAX);
+        let last = [greatest, numbered(i64::MAX, owner.data())];
+        assert!(matches!(owner.find(&last), Step::Current(_)), "a revision of that number is written once");
+    }
+}

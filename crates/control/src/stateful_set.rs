@@ -70,7 +70,7 @@ impl StatefulSetController {
 }
 
 impl StatefulSetController {
-    fn stateful_pod(&self, set: &StatefulSet, pod: &Arc<Pod>, now: Timestamp) -> Option<StatefulPod> {
+    fn stateful_pod(&self, set: &StatefulSet, pod: &Arc<Pod>, now: Timestamp, clock: Instant) -> Option<StatefulPod> {
         let Meta { name, labels, .. } = &pod.metadata;
         let ordinal = set.ordinal(name)?;
         let is_running = pod.status.phase == "Running";
@@ -81,7 +81,7 @@ impl StatefulSetController {
             revision: labels.get(HASH_LABEL).cloned().unwrap_or_default(),
             is_ready: is_running && Condition::is_true(conditions, "Ready"),
             is_available: is_running && available == Some(Duration::ZERO),
-            backs_off: pod.status.phase == "Failed" && self.failures.is_too_soon(&set.metadata.uid, name),
+            backs_off: pod.status.phase == "Failed" && self.failures.is_too_soon(&set.metadata.uid, name, clock),
             is_labeled: labels.get(POD_NAME) == Some(name),
             pod: pod.clone(),
         })
@@ -146,7 +146,9 @@ impl Controller for StatefulSetController {
         let named = |revision: &&Arc<ControllerRevision>| revision.metadata.name == set.status.current_revision;
         let current = history.owned.iter().find(named).unwrap_or(&update).clone();
         let now = Timestamp::now();
-        let of_set: Vec<StatefulPod> = pods.owned.iter().filter_map(|pod| self.stateful_pod(&set, pod, now)).collect();
+        let clock = Instant::now();
+        let of_set: Vec<StatefulPod> =
+            pods.owned.iter().filter_map(|pod| self.stateful_pod(&set, pod, now, clock)).collect();
         let counted = plan::count(&set, &of_set, &current.metadata.name, &update.metadata.name);
         let plan = if set.metadata.deletion_timestamp.is_some() {
             Plan::default()
@@ -160,7 +162,7 @@ impl Controller for StatefulSetController {
             }
         }
         for pod in plan.delete.iter().filter(|pod| pod.status.phase == "Failed") {
-            self.failures.count(&set.metadata.uid, &pod.metadata.name);
+            self.failures.count(&set.metadata.uid, &pod.metadata.name, clock);
         }
         let limit = set.spec.revision_history_limit.unwrap_or(HISTORY);
         let is_used = |revision: &ControllerRevision| {
@@ -174,7 +176,7 @@ impl Controller for StatefulSetController {
         let times = of_set
             .iter()
             .filter_map(|pod| availability::after(&pod.pod.status.conditions, set.spec.min_ready_seconds, now));
-        let times = times.filter(|after| *after > Duration::ZERO).chain(self.failures.next(&set.metadata.uid));
+        let times = times.filter(|after| *after > Duration::ZERO).chain(self.failures.next(&set.metadata.uid, clock));
         let requeue = match times.min() {
             Some(after) => Requeue::At(Instant::now() + after),
             None => Requeue::OnChange,

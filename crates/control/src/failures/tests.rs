@@ -3,30 +3,30 @@ use std::sync::Arc;
 use fairlead_api::view::ReplicaSet;
 use fairlead_cluster::Key;
 use serde_json::json;
-use tokio::time::advance;
 
 use super::*;
 
-#[tokio::test(start_paused = true)]
-async fn the_delay_doubles_up_to_a_limit_and_starts_again_after_a_long_time() {
+#[test]
+fn the_delay_doubles_up_to_a_limit_and_starts_again_after_a_long_time() {
     let mut failures = Failures::default();
-    assert!(!failures.is_too_soon("u", "a"), "the first failed Pod is replaced at once");
+    let mut now = Instant::now();
+    assert!(!failures.is_too_soon("u", "a", now), "the first failed Pod is replaced at once");
     for seconds in [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900] {
-        failures.count("u", "a");
-        assert_eq!(failures.next("u"), Some(Duration::from_secs(seconds)));
-        assert!(!failures.is_too_soon("u", "b") && !failures.is_too_soon("v", "a"), "slots are apart");
-        advance(Duration::from_secs(seconds - 1)).await;
-        assert!(failures.is_too_soon("u", "a"));
-        advance(Duration::from_secs(1)).await;
-        assert!(!failures.is_too_soon("u", "a"));
+        failures.count("u", "a", now);
+        assert_eq!(failures.next("u", now), Some(Duration::from_secs(seconds)));
+        assert!(!failures.is_too_soon("u", "b", now) && !failures.is_too_soon("v", "a", now), "slots are apart");
+        now += Duration::from_secs(seconds - 1);
+        assert!(failures.is_too_soon("u", "a", now));
+        now += Duration::from_secs(1);
+        assert!(!failures.is_too_soon("u", "a", now));
     }
-    advance(LAST_DELAY * 2).await;
-    failures.count("u", "a");
-    assert_eq!(failures.next("u"), Some(FIRST_DELAY));
+    now += LAST_DELAY * 2;
+    failures.count("u", "a", now);
+    assert_eq!(failures.next("u", now), Some(FIRST_DELAY));
 }
 
-#[tokio::test(start_paused = true)]
-async fn another_template_is_tried_at_once() {
+#[test]
+fn another_template_is_tried_at_once() {
     let set = |uid: &str, image: &str| {
         let spec = json!({"template": {"spec": {"containers": [{"image": image}]}}});
         let set: ReplicaSet = serde_json::from_value(json!({"metadata": {"uid": uid}, "spec": spec})).expect("a set");
@@ -34,9 +34,10 @@ async fn another_template_is_tried_at_once() {
     };
     for (new, stays) in [(set("u", "v1"), true), (set("u", "v2"), false), (set("w", "v1"), false), (None, false)] {
         let mut failures = Failures::default();
-        failures.count("u", "");
+        let now = Instant::now();
+        failures.count("u", "", now);
         let change = Change { key: Key::new("default", "web"), old: set("u", "v1"), new };
         failures.update(&change, |set| &set.spec.template);
-        assert_eq!(failures.is_too_soon("u", ""), stays, "{change:?}");
+        assert_eq!(failures.is_too_soon("u", "", now), stays, "{change:?}");
     }
 }
