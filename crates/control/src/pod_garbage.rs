@@ -146,13 +146,13 @@ impl EndedPods {
 struct Bound {
     metadata: Marked,
     spec: Place,
-    status: Ended,
+    status: PodPhase,
 }
 
-/// The end of a Pod.
+/// The phase of a Pod, and the reason for it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Ended {
+struct PodPhase {
     phase: String,
     reason: String,
 }
