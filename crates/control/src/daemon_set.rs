@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::availability;
+use crate::failures::Failures;
 use crate::ownership::{self, OwnerIndex};
 use crate::revisions::{self, ControllerRevision, HASH_LABEL, Owner, Step};
 use crate::scheduler::view::{Node, Pod};
@@ -40,9 +41,6 @@ const BURST: usize = 250;
 const CONCURRENT_REQUESTS: usize = 16;
 /// Old revisions that are kept if the DaemonSet does not say how many.
 const HISTORY: i32 = 10;
-/// Delay between Pods that fail on one Node, doubled from the first to the last.
-const FIRST_DELAY: Duration = Duration::from_secs(1);
-const LAST_DELAY: Duration = Duration::from_mins(15);
 
 /// Caches DaemonSets, their revisions, and all Pods and Nodes.
 pub(crate) fn cache(cluster: &Cluster) -> Mirror {
@@ -54,6 +52,7 @@ pub(crate) struct DaemonSetController {
     recorder: Recorder,
     pods: OwnerIndex<Pod>,
     revisions: OwnerIndex<ControllerRevision>,
+    /// Failed Pods, by Node.
     failures: Failures,
 }
 
@@ -78,6 +77,7 @@ impl DaemonSetController {
         pods: &[Arc<Pod>],
         hash: &str,
         now: Timestamp,
+        clock: Instant,
     ) -> (Vec<NodePods>, Vec<Arc<Pod>>) {
         let Some(spec) = placement::template_spec(set) else { return (Vec::new(), Vec::new()) };
         let mut by_node: HashMap<&str, Vec<Arc<Pod>>> = HashMap::new();
@@ -101,7 +101,7 @@ impl DaemonSetController {
                     is_ready: fairlead_api::view::Condition::is_true(conditions, "Ready"),
                     is_available: availability::after(conditions, set.spec.min_ready_seconds, now)
                         == Some(Duration::ZERO),
-                    backs_off: is_failed && self.failures.is_too_soon(&set.metadata.uid, name),
+                    backs_off: is_failed && self.failures.is_too_soon(&set.metadata.uid, name, clock),
                     pod,
                 }
             });
@@ -129,10 +129,7 @@ impl Controller for DaemonSetController {
         self.pods.update(changes.of::<Pod>());
         self.revisions.update(changes.of::<ControllerRevision>());
         for change in changes.of::<DaemonSet>() {
-            if change.new.is_none() {
-                let uid = change.old.as_ref().map_or("", |old| old.metadata.uid.as_str());
-                self.failures.forget(uid);
-            }
+            self.failures.update(change, |set| &set.spec.template);
             queue.add_for_version(change.key.clone(), ObjectVersion::of_change(change));
         }
         for change in changes.of::<Pod>() {
@@ -173,6 +170,9 @@ impl Controller for DaemonSetController {
             Owner { kind: KIND, meta: &set.metadata, template: &set.spec.template, hash_label: HASH_LABEL, collisions };
         let current = match owner.find(&history.owned) {
             Step::Current(current) => current,
+            Step::Create(revision) if !ownership::selects_child(&self.recorder, &*set, matches, &revision) => {
+                return Action::None;
+            }
             step => {
                 return Action::run(
                     async move { revisions::write(&cluster, KIND, &set.metadata, collisions, step).await },
@@ -181,7 +181,8 @@ impl Controller for DaemonSetController {
         };
         let hash = current.metadata.labels.get(HASH_LABEL).cloned().unwrap_or_default();
         let now = Timestamp::now();
-        let (nodes, lost) = self.nodes(cache, &set, &pods.owned, &hash, now);
+        let clock = Instant::now();
+        let (nodes, lost) = self.nodes(cache, &set, &pods.owned, &hash, now, clock);
         let counted = DaemonSetStatus {
             observed_generation: set.metadata.generation,
             collision_count: set.status.collision_count,
@@ -195,9 +196,15 @@ impl Controller for DaemonSetController {
             plan = plan::roll(&nodes, limits);
         }
         plan.create.truncate(BURST);
+        if let Some(node) = plan.create.first() {
+            let pod = placement::pod_for(&set, node, &hash);
+            if !ownership::selects_child(&self.recorder, &*set, matches, &pod) {
+                return Action::None;
+            }
+        }
         plan.delete.truncate(BURST);
         for (pod, _) in plan.delete.iter().filter(|(_, reason)| *reason == Reason::Failed) {
-            self.failures.count(&set.metadata.uid, placement::node_of(pod).unwrap_or_default());
+            self.failures.count(&set.metadata.uid, placement::node_of(pod).unwrap_or_default(), clock);
         }
         let limit = set.spec.revision_history_limit.unwrap_or(HISTORY);
         let is_used = |revision: &ControllerRevision| {
@@ -206,7 +213,7 @@ impl Controller for DaemonSetController {
                 || pods.owned.iter().any(|pod| pod.metadata.labels.get(HASH_LABEL) == label)
         };
         let old = revisions::superfluous(&history.owned, usize::try_from(limit).unwrap_or(usize::MAX), is_used);
-        let next = [self.failures.next(&set.metadata.uid), next_availability(&pods.owned, &set, now)];
+        let next = [self.failures.next(&set.metadata.uid, clock), next_availability(&pods.owned, &set, now)];
         let requeue =
             next.into_iter().flatten().min().map_or(Requeue::OnChange, |after| Requeue::At(Instant::now() + after));
         if plan.is_empty() && old.is_empty() && counted == set.status {
@@ -291,46 +298,6 @@ fn add_affected(cache: &Mirror, change: &Change<Node>, queue: &mut WorkQueue<Key
         if placed(&change.old) != placed(&change.new) {
             queue.add(Key::new(set.metadata.namespace.as_str(), set.metadata.name.as_str()));
         }
-    }
-}
-
-/// Pods that failed lately, by the uid of the DaemonSet and the Node: a Pod that fails again and
-/// again is replaced with growing delays.
-#[derive(Debug, Default)]
-struct Failures(HashMap<Box<str>, HashMap<Box<str>, Failure>>);
-
-#[derive(Debug)]
-struct Failure {
-    at: Instant,
-    delay: Duration,
-}
-
-impl Failures {
-    fn is_too_soon(&self, uid: &str, node: &str) -> bool {
-        let failure = self.0.get(uid).and_then(|nodes| nodes.get(node));
-        failure.is_some_and(|failure| failure.at.elapsed() < failure.delay)
-    }
-
-    /// Counts a Pod that is replaced because it failed.
-    fn count(&mut self, uid: &str, node: &str) {
-        let nodes = self.0.entry(uid.into()).or_default();
-        nodes.retain(|_, failure| failure.at.elapsed() < LAST_DELAY * 2);
-        let delay = nodes.get(node).map_or(FIRST_DELAY, |failure| (failure.delay * 2).min(LAST_DELAY));
-        nodes.insert(node.into(), Failure { at: Instant::now(), delay });
-    }
-
-    /// Time until the next Pod may be replaced.
-    fn next(&self, uid: &str) -> Option<Duration> {
-        let nodes = self.0.get(uid)?;
-        nodes
-            .values()
-            .map(|failure| failure.delay.saturating_sub(failure.at.elapsed()))
-            .filter(|left| !left.is_zero())
-            .min()
-    }
-
-    fn forget(&mut self, uid: &str) {
-        self.0.remove(uid);
     }
 }
 

@@ -68,6 +68,15 @@ impl Controller for DeploymentController {
         }
         let has_running_pods = |uid: &str| self.pods.owned_by(cache, uid).any(|pod| !pod.is_terminal());
         let plan = rollout::plan(deployment, claims.owned, has_running_pods, Timestamp::now());
+        if plan.sets.iter().any(|set| set.object.is_none()) {
+            let hash = revision::template_hash(&deployment.spec.template, deployment.status.collision_count);
+            let labels = rollout::labels_with_hash(&deployment.spec.template, &hash);
+            let child = json!({"kind": kinds::REPLICA_SET.kind, "metadata": {"labels": labels}});
+            let matches = |labels: &ownership::Labels| selector.matches(labels);
+            if !ownership::selects_child(&self.recorder, &**deployment, matches, &child) {
+                return Action::None;
+            }
+        }
         let requeue = match plan.deadline {
             Some(after) => Requeue::At(Instant::now() + after),
             None => Requeue::OnChange,
@@ -154,7 +163,7 @@ impl Writer {
                 Err(CreateError::NameInUse) => {
                     // Another template has the same hash, or the name is that of a ReplicaSet of
                     // somebody else.
-                    let collisions = self.deployment.status.collision_count.unwrap_or_default() + 1;
+                    let collisions = self.deployment.status.collision_count.unwrap_or_default().saturating_add(1);
                     *requeue = Requeue::Now;
                     let patch = json!({"collisionCount": collisions});
                     return self.write_status(patch).await.map(|version| written.push(version));

@@ -7,6 +7,7 @@ mod availability;
 mod choice;
 mod daemon_set;
 mod deployment;
+mod failures;
 mod garbage;
 mod health;
 mod metrics;
@@ -57,6 +58,8 @@ pub struct Options {
     pub service_cidr_grace_period: Duration,
     /// Pods of a Node that has been missing for so long are deleted.
     pub pod_quarantine: Duration,
+    /// Maximum number of Pods that have ended, in all namespaces; the oldest beyond it are deleted.
+    pub max_ended_pods: usize,
     /// Where the ranges of Nodes for their Pods come from.
     pub node_ranges: NodeRanges,
     /// Certificates by which Pods know the API server, in PEM; the publisher of the certificate
@@ -75,6 +78,7 @@ impl Default for Options {
             node_monitor_grace_period: Duration::from_secs(50),
             service_cidr_grace_period: Duration::from_secs(10),
             pod_quarantine: Duration::from_secs(40),
+            max_ended_pods: pod_garbage::MAX_ENDED_PODS,
             node_ranges: NodeRanges::default(),
             root_ca: None,
             host: String::new(),
@@ -169,7 +173,9 @@ fn start(cluster: &Cluster, options: &Options, metrics: &Metrics, stop: &Cancell
         tasks.spawn(nodes::run(cluster(), options.node_monitor_grace_period, host(), queues, stop()));
     }
     if options.choice.has(Controller::PodGarbageCollector) {
-        tasks.spawn(pod_garbage::run(cluster(), options.pod_quarantine, queue("orphaned_pods_nodes"), stop()));
+        let quarantine = options.pod_quarantine;
+        let max_ended = options.max_ended_pods;
+        tasks.spawn(pod_garbage::run(cluster(), quarantine, max_ended, queue("orphaned_pods_nodes"), stop()));
     }
     if let (true, Some(certificates)) = (options.choice.has(Controller::RootCaPublisher), &options.root_ca) {
         tasks.spawn(root_ca::run(cluster(), certificates.clone(), queue("root_ca_cert_publisher"), stop()));

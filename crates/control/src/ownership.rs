@@ -9,8 +9,8 @@ use std::sync::Arc;
 use fairlead_api::view::{Meta, Owner, View};
 use fairlead_api::{Kind, Look};
 use fairlead_cluster::controller::{ObjectVersion, Outcome};
-use fairlead_cluster::{Change, Cluster, Error, Key, Mirror, Patch};
-use serde_json::json;
+use fairlead_cluster::{Change, Cluster, Error, Key, Mirror, Patch, Recorder, Reference, Severity};
+use serde_json::{Value, json};
 
 #[cfg(test)]
 mod tests;
@@ -189,8 +189,34 @@ async fn release(cluster: &Cluster, kind: &'static Kind, object: &Meta, owner: &
     Ok(ObjectVersion::of(kind, &written))
 }
 
+/// True if an owner selects an object that it is about to create; if not, an Event says so. An
+/// object that its owner does not select would be released at once, and another one created,
+/// without end. That happens if the selector has a label which the controller sets, such as
+/// `pod-template-hash`: the API server compares the selector with the template alone.
+pub(crate) fn selects_child<T: View>(
+    recorder: &Recorder,
+    owner: &T,
+    matches: impl Fn(&Labels) -> bool,
+    child: &Value,
+) -> bool {
+    let labels = child.at("metadata").at("labels").as_object().into_iter().flatten();
+    let labels: Labels = labels.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect();
+    if matches(&labels) {
+        return true;
+    }
+    let listed: Vec<String> = labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let message = format!(
+        "spec.selector does not match the labels of a new {} ({}), so none is created: \
+         it must not select by labels that the controller sets",
+        child.text("kind"),
+        listed.join(",")
+    );
+    recorder.record(Reference::of(owner), Severity::Warning, "SelectorMismatch", message);
+    false
+}
+
 /// The reference by which an owner manages an object.
-pub(crate) fn reference(kind: &Kind, owner: &Meta) -> serde_json::Value {
+pub(crate) fn reference(kind: &Kind, owner: &Meta) -> Value {
     json!({
         "apiVersion": kind.api_version(), "kind": kind.kind, "name": owner.name, "uid": owner.uid,
         "controller": true, "blockOwnerDeletion": true,

@@ -1,9 +1,11 @@
-//! The pod garbage collector: Pods nobody can end any more are deleted. Those are the Pods of a Node that does not exist, after
-//! a while, and Pods on their way out that never were on a Node.
+//! The pod garbage collector: deletes the Pods of a Node that does not exist, after a while; Pods
+//! that are being deleted and never were on a Node; and the oldest Pods that have ended, if there
+//! are too many of those.
 //!
-//! No Pod is remembered: the Pods of a missing Node are asked for when its time has come.
+//! Only Pods that have ended are remembered, by name and age: at most [`MAX_ENDED_PODS`], since
+//! those beyond are deleted. The Pods of a missing Node are asked for when its time has come.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use fairlead_api::view::Pod;
@@ -22,6 +24,11 @@ use crate::queue::Queue;
 
 /// So much is done at a time.
 const AT_ONCE: usize = 8;
+/// Maximum number of Pods that have ended, in all namespaces
+/// (kube-controller-manager --terminated-pod-gc-threshold; pkg/controller/podgc/config/v1alpha1).
+pub(crate) const MAX_ENDED_PODS: usize = 12_500;
+/// Reason in the status of a Pod that its Node has evicted (pkg/kubelet/eviction).
+const EVICTED: &str = "Evicted";
 
 /// What there is to do.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,15 +37,24 @@ enum Work {
     Node(Box<str>),
     /// A Pod is on its way out that never was on a Node.
     Pod(Key),
+    /// A Pod has ended that is one too many.
+    Ended(Key),
 }
 
 /// Runs until told to stop. The Pods of a Node go when it was missing for the time of `quarantine`.
-pub(crate) async fn run(cluster: Cluster, quarantine: Duration, meter: QueueMeter, stop: CancellationToken) {
+pub(crate) async fn run(
+    cluster: Cluster,
+    quarantine: Duration,
+    max_ended: usize,
+    meter: QueueMeter,
+    stop: CancellationToken,
+) {
     let nodes = cluster.follow(Selection::all(&kinds::NODE)).map(|step| (true, step));
     let pods = cluster.follow(Selection::all(&kinds::POD)).map(|step| (false, step));
     let mut steps = stream::select(nodes, pods);
     let queue = Queue::new(meter);
-    let mut collector = Collector { quarantine, nodes: HashSet::new(), listed: HashSet::new(), queue };
+    let ended = EndedPods::new(max_ended);
+    let mut collector = Collector { quarantine, nodes: HashSet::new(), listed: HashSet::new(), ended, queue };
     let mut tasks = JoinSet::new();
     loop {
         while tasks.len() < AT_ONCE
@@ -70,7 +86,58 @@ struct Collector {
     nodes: HashSet<Box<str>>,
     /// Those of the list that is coming in.
     listed: HashSet<Box<str>>,
+    ended: EndedPods,
     queue: Queue<Work>,
+}
+
+/// Pods that have ended and are not being deleted.
+#[derive(Debug)]
+struct EndedPods {
+    max: usize,
+    ages: HashMap<Key, EndedAge>,
+    /// The same Pods in the order in which they are deleted.
+    order: BTreeSet<(EndedAge, Key)>,
+}
+
+/// Position in the order in which Pods that have ended are deleted: evicted Pods first, then the
+/// oldest (pkg/controller/podgc, byEvictionAndCreationTimestamp).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct EndedAge {
+    is_kept_longer: bool,
+    created: Box<str>,
+}
+
+impl EndedPods {
+    fn new(max: usize) -> EndedPods {
+        EndedPods { max, ages: HashMap::new(), order: BTreeSet::new() }
+    }
+
+    fn add(&mut self, key: &Key, age: EndedAge) {
+        self.remove(key);
+        self.order.insert((age.clone(), key.clone()));
+        self.ages.insert(key.clone(), age);
+    }
+
+    fn remove(&mut self, key: &Key) {
+        if let Some(age) = self.ages.remove(key) {
+            self.order.remove(&(age, key.clone()));
+        }
+    }
+
+    fn clear(&mut self) {
+        self.ages.clear();
+        self.order.clear();
+    }
+
+    /// Removes the next Pod to delete, if there are more than the maximum.
+    fn pop_excess(&mut self) -> Option<Key> {
+        if self.ages.len() <= self.max {
+            return None;
+        }
+        let (_, key) = self.order.pop_first()?;
+        self.ages.remove(&key);
+        Some(key)
+    }
 }
 
 /// What must be known of a Pod.
@@ -79,11 +146,21 @@ struct Collector {
 struct Bound {
     metadata: Marked,
     spec: Place,
+    status: PodPhase,
+}
+
+/// The phase of a Pod, and the reason for it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct PodPhase {
+    phase: String,
+    reason: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Marked {
+    creation_timestamp: Option<String>,
     deletion_timestamp: Option<String>,
 }
 
@@ -121,18 +198,30 @@ impl Collector {
     fn pod(&mut self, step: Step) {
         match step {
             Step::Objects(objects) => objects.iter().for_each(|object| self.see(object)),
-            Step::Changed(events, _) => events.iter().for_each(|event| {
-                if let Event::Put(object) = event {
-                    self.see(object);
-                }
+            Step::Changed(events, _) => events.iter().for_each(|event| match event {
+                Event::Put(object) => self.see(object),
+                Event::Delete(key, _) => self.ended.remove(key),
             }),
-            Step::Listing | Step::Listed(_) => {}
+            Step::Listing => self.ended.clear(),
+            Step::Listed(_) => {}
             Step::Trouble(failure) => tracing::debug!(why = failure.message, "cannot follow Pods"),
+        }
+        while let Some(key) = self.ended.pop_excess() {
+            self.queue.add(Work::Ended(key));
         }
     }
 
     fn see(&mut self, object: &Object) {
         let Ok(pod) = serde_json::from_slice::<Bound>(&object.json) else { return };
+        if pod.metadata.deletion_timestamp.is_none() && matches!(pod.status.phase.as_str(), "Succeeded" | "Failed") {
+            let age = EndedAge {
+                is_kept_longer: pod.status.reason != EVICTED,
+                created: pod.metadata.creation_timestamp.unwrap_or_default().into(),
+            };
+            self.ended.add(&object.key, age);
+        } else {
+            self.ended.remove(&object.key);
+        }
         let node = pod.spec.node_name;
         if node.is_empty() {
             if pod.metadata.deletion_timestamp.is_some() {
@@ -171,6 +260,13 @@ async fn collect(cluster: &Cluster, work: &Work) -> Result<(), Error> {
                 let pod = Pod::deserialize(other?).unwrap_or_default();
                 let ours = pod.is_terminating() && pod.spec.node_name.is_empty();
                 if ours { end(cluster, &pod, None).await } else { Ok(()) }
+            }
+        },
+        Work::Ended(key) => match cluster.get(&kinds::POD, &key.namespace, &key.name).await {
+            Err(Error::NotFound(_)) => Ok(()),
+            other => {
+                let pod = Pod::deserialize(other?).unwrap_or_default();
+                if pod.is_terminal() { end(cluster, &pod, None).await } else { Ok(()) }
             }
         },
     }

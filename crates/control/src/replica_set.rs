@@ -9,8 +9,9 @@
 mod order;
 mod status;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use fairlead_api::view::{Meta, Pod, ReplicaSet, ReplicaSetStatus, ReplicationController, View};
 use fairlead_api::{Look, kinds};
@@ -21,6 +22,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::failures::Failures;
 use crate::ownership::{self, Labels, OwnerIndex};
 
 pub(crate) const SETTINGS: Settings = Settings { spawn_actions: true, ..Settings::new("replicaset") };
@@ -109,12 +111,19 @@ pub(crate) struct ReplicaSetController<T> {
     recorder: Recorder,
     pods: OwnerIndex<Pod>,
     sets: OwnerIndex<T>,
+    backlog: FailedPods,
 }
 
 impl<T: Replicated> ReplicaSetController<T> {
     pub(crate) fn new(cluster: Cluster, host: &str) -> ReplicaSetController<T> {
         let recorder = Recorder::new(&cluster, T::COMPONENT, host);
-        ReplicaSetController { cluster, recorder, pods: OwnerIndex::new(), sets: OwnerIndex::new() }
+        ReplicaSetController {
+            cluster,
+            recorder,
+            pods: OwnerIndex::new(),
+            sets: OwnerIndex::new(),
+            backlog: FailedPods::default(),
+        }
     }
 
     /// Active Pods of all ReplicaSets that have the same owner as this one.
@@ -133,6 +142,47 @@ pub(crate) fn is_active(pod: &Pod) -> bool {
     !pod.is_terminal() && !pod.is_terminating()
 }
 
+/// Failed Pods that have to be replaced, by the uid of their ReplicaSet. Only their replacement is
+/// delayed: Pods that are missing for another reason are created at once.
+#[derive(Debug, Default)]
+struct FailedPods {
+    pods: HashMap<Box<str>, usize>,
+    failures: Failures,
+}
+
+impl FailedPods {
+    /// Records a Pod that has failed.
+    fn add(&mut self, uid: &str) {
+        *self.pods.entry(uid.into()).or_default() += 1;
+    }
+
+    /// Follows a change of a ReplicaSet.
+    fn update<T: Replicated>(&mut self, change: &Change<T>) {
+        self.failures.update(change, T::template);
+        let old = change.old.as_ref().map(|old| old.meta().uid.as_str());
+        let new = change.new.as_ref().map(|new| new.meta().uid.as_str());
+        if old != new {
+            self.pods.remove(old.unwrap_or_default());
+        }
+    }
+
+    /// Returns how many of the missing Pods of a ReplicaSet may be created now, and the time until
+    /// more may be.
+    fn allowed(&mut self, uid: &str, missing: usize, now: Instant) -> (usize, Option<Duration>) {
+        let Some(failed) = self.pods.get_mut(uid) else { return (missing, None) };
+        *failed = missing.min(*failed);
+        let failed = *failed;
+        if failed > 0 && self.failures.is_too_soon(uid, "", now) {
+            return (missing - failed, self.failures.next(uid, now));
+        }
+        self.pods.remove(uid);
+        if failed > 0 {
+            self.failures.count(uid, "", now);
+        }
+        (missing, None)
+    }
+}
+
 impl<T: Replicated> Controller for ReplicaSetController<T> {
     type Key = Key;
 
@@ -140,9 +190,13 @@ impl<T: Replicated> Controller for ReplicaSetController<T> {
         self.pods.update(changes.of::<Pod>());
         self.sets.update(changes.of::<T>());
         for change in changes.of::<T>() {
+            self.backlog.update(change);
             queue.add_for_version(change.key.clone(), ObjectVersion::of_change(change));
         }
         for change in changes.of::<Pod>() {
+            if let Some(owner) = failed_owner::<T>(cache, change) {
+                self.backlog.add(&owner.meta().uid);
+            }
             add_owners::<T>(cache, change, queue);
         }
     }
@@ -161,17 +215,19 @@ impl<T: Replicated> Controller for ReplicaSetController<T> {
         let next_availability = status::next_availability(&active, set.min_ready_seconds(), now);
         let wanted = usize::try_from(set.replicas()).unwrap_or_default();
         let mut status = status::of_pods(&**set, &active, terminating.len(), now);
+        let missing = wanted.saturating_sub(active.len());
+        let (allowed, next_replacement) = self.backlog.allowed(&set.meta().uid, missing, Instant::now());
         let scaling = if set.meta().deletion_timestamp.is_some() || active.len() == wanted {
             Scaling::None
         } else if active.len() < wanted {
-            Scaling::Create((wanted - active.len()).min(BURST))
+            if allowed == 0 { Scaling::None } else { Scaling::Create(allowed.min(BURST)) }
         } else {
             let excess = (active.len() - wanted).min(BURST);
             order::sort_by_deletion_order(&mut active, &self.related_pods(cache, set), now);
             active.truncate(excess);
             Scaling::Delete(active)
         };
-        let requeue = match next_availability {
+        let requeue = match [next_availability, next_replacement].into_iter().flatten().min() {
             Some(after) => Requeue::At(Instant::now() + after),
             None => Requeue::OnChange,
         };
@@ -201,6 +257,18 @@ impl<T: Replicated> Controller for ReplicaSetController<T> {
             outcome
         })
     }
+}
+
+/// The ReplicaSet of a Pod that has failed with this change. A Pod that is being deleted is no
+/// replica any more and has been replaced.
+fn failed_owner<'a, T: Replicated>(cache: &'a Mirror, change: &Change<Pod>) -> Option<&'a Arc<T>> {
+    let failed = |pod: &&Arc<Pod>| pod.status.phase == "Failed";
+    let new = change.new.as_ref().filter(failed).filter(|pod| !pod.is_terminating())?;
+    if change.old.as_ref().is_some_and(|old| failed(&old)) {
+        return None;
+    }
+    let owner = ownership::controller_of_kind(&new.metadata, T::KIND)?;
+    cache.get::<T>(&change.key.namespace, &owner.name).filter(|set| set.meta().uid == owner.uid)
 }
 
 /// Adds the ReplicaSets that a change of a Pod concerns: the owner before and after it, and for a
@@ -353,3 +421,6 @@ fn pod_of<T: Replicated>(set: &T) -> Value {
     }
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template.at("spec")})
 }
+
+#[cfg(test)]
+mod tests;

@@ -67,11 +67,12 @@ impl Owner<'_> {
     pub(crate) fn find(&self, owned: &[Arc<ControllerRevision>]) -> Step {
         let data = self.data();
         let greatest = owned.iter().map(|revision| revision.revision).max().unwrap_or_default();
+        let next = greatest.saturating_add(1);
         let same = owned.iter().filter(|revision| revision.data == data);
         match same.max_by_key(|revision| revision.revision) {
             Some(found) if found.revision == greatest => Step::Current(found.clone()),
-            Some(found) => Step::Renumber(found.clone(), greatest + 1),
-            None => Step::Create(self.new_revision(data, greatest + 1)),
+            Some(found) => Step::Renumber(found.clone(), next),
+            None => Step::Create(self.new_revision(data, next)),
         }
     }
 
@@ -154,7 +155,8 @@ async fn resolve_collision(
     if owned && found.at("data") == revision.at("data") {
         return Outcome { written: vec![ObjectVersion::of(revisions, &found)], ..Outcome::default() };
     }
-    let patch = Patch::Merge(json!({"metadata": {"uid": owner.uid}, "status": {"collisionCount": collisions + 1}}));
+    let collisions = collisions.saturating_add(1);
+    let patch = Patch::Merge(json!({"metadata": {"uid": owner.uid}, "status": {"collisionCount": collisions}}));
     Outcome::of_write(kind, cluster.patch_status(kind, &owner.namespace, &owner.name, &patch).await)
 }
 
@@ -184,5 +186,34 @@ pub(crate) async fn delete(cluster: &Cluster, revisions: Vec<Arc<ControllerRevis
                 outcome.written.push(ObjectVersion::deleted(&kinds::CONTROLLER_REVISION, key));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_greatest_number_of_a_revision_is_kept() {
+        let template = json!({"metadata": {"labels": {"app": "web"}}});
+        let owner = Owner {
+            kind: &kinds::DAEMON_SET,
+            meta: &Meta::default(),
+            template: &template,
+            hash_label: HASH_LABEL,
+            collisions: i32::MAX,
+        };
+        let numbered = |revision: i64, data: Value| {
+            Arc::new(ControllerRevision { revision, data, ..ControllerRevision::default() })
+        };
+        let greatest = numbered(i64::MAX, json!({}));
+        let Step::Create(created) = owner.find(std::slice::from_ref(&greatest)) else { panic!("no new revision") };
+        assert_eq!(created.int("revision"), i64::MAX);
+        let Step::Renumber(_, number) = owner.find(&[greatest.clone(), numbered(1, owner.data())]) else {
+            panic!("not renumbered")
+        };
+        assert_eq!(number, i64::MAX);
+        let last = [greatest, numbered(i64::MAX, owner.data())];
+        assert!(matches!(owner.find(&last), Step::Current(_)), "a revision of that number is written once");
     }
 }

@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::availability;
+use crate::failures::Failures;
 use crate::ownership::{self, OwnerIndex};
 use crate::revisions::{self, ControllerRevision, HASH_LABEL, Owner, Step};
 use plan::{Plan, StatefulPod, Template};
@@ -51,12 +52,39 @@ pub(crate) struct StatefulSetController {
     recorder: Recorder,
     pods: OwnerIndex<Pod>,
     revisions: OwnerIndex<ControllerRevision>,
+    /// Failed Pods, by name.
+    failures: Failures,
 }
 
 impl StatefulSetController {
     pub(crate) fn new(cluster: Cluster, host: &str) -> StatefulSetController {
         let recorder = Recorder::new(&cluster, "statefulset-controller", host);
-        StatefulSetController { cluster, recorder, pods: OwnerIndex::new(), revisions: OwnerIndex::new() }
+        StatefulSetController {
+            cluster,
+            recorder,
+            pods: OwnerIndex::new(),
+            revisions: OwnerIndex::new(),
+            failures: Failures::default(),
+        }
+    }
+}
+
+impl StatefulSetController {
+    fn stateful_pod(&self, set: &StatefulSet, pod: &Arc<Pod>, now: Timestamp, clock: Instant) -> Option<StatefulPod> {
+        let Meta { name, labels, .. } = &pod.metadata;
+        let ordinal = set.ordinal(name)?;
+        let is_running = pod.status.phase == "Running";
+        let conditions = &pod.status.conditions;
+        let available = availability::after(conditions, set.spec.min_ready_seconds, now);
+        Some(StatefulPod {
+            ordinal,
+            revision: labels.get(HASH_LABEL).cloned().unwrap_or_default(),
+            is_ready: is_running && Condition::is_true(conditions, "Ready"),
+            is_available: is_running && available == Some(Duration::ZERO),
+            backs_off: pod.status.phase == "Failed" && self.failures.is_too_soon(&set.metadata.uid, name, clock),
+            is_labeled: labels.get(POD_NAME) == Some(name),
+            pod: pod.clone(),
+        })
     }
 }
 
@@ -67,6 +95,7 @@ impl Controller for StatefulSetController {
         self.pods.update(changes.of::<Pod>());
         self.revisions.update(changes.of::<ControllerRevision>());
         for change in changes.of::<StatefulSet>() {
+            self.failures.update(change, |set| &set.spec.template);
             queue.add_for_version(change.key.clone(), ObjectVersion::of_change(change));
         }
         for change in changes.of::<Pod>() {
@@ -105,6 +134,9 @@ impl Controller for StatefulSetController {
             Step::Current(update) => update,
             // The garbage collector takes the revisions of a StatefulSet that is being deleted.
             _ if set.metadata.deletion_timestamp.is_some() => return Action::None,
+            Step::Create(revision) if !ownership::selects_child(&self.recorder, &*set, matches, &revision) => {
+                return Action::None;
+            }
             step => {
                 return Action::run(
                     async move { revisions::write(&cluster, KIND, &set.metadata, collisions, step).await },
@@ -114,13 +146,24 @@ impl Controller for StatefulSetController {
         let named = |revision: &&Arc<ControllerRevision>| revision.metadata.name == set.status.current_revision;
         let current = history.owned.iter().find(named).unwrap_or(&update).clone();
         let now = Timestamp::now();
-        let of_set: Vec<StatefulPod> = pods.owned.iter().filter_map(|pod| stateful_pod(&set, pod, now)).collect();
+        let clock = Instant::now();
+        let of_set: Vec<StatefulPod> =
+            pods.owned.iter().filter_map(|pod| self.stateful_pod(&set, pod, now, clock)).collect();
         let counted = plan::count(&set, &of_set, &current.metadata.name, &update.metadata.name);
         let plan = if set.metadata.deletion_timestamp.is_some() {
             Plan::default()
         } else {
             plan::decide(&set, &of_set, &update.metadata.name)
         };
+        for (ordinal, template) in &plan.create {
+            let pod = pod_for(&set, *ordinal, template.revision(&current, &update));
+            if !ownership::selects_child(&self.recorder, &*set, matches, &pod) {
+                return Action::None;
+            }
+        }
+        for pod in plan.delete.iter().filter(|pod| pod.status.phase == "Failed") {
+            self.failures.count(&set.metadata.uid, &pod.metadata.name, clock);
+        }
         let limit = set.spec.revision_history_limit.unwrap_or(HISTORY);
         let is_used = |revision: &ControllerRevision| {
             let name = &revision.metadata.name;
@@ -133,7 +176,8 @@ impl Controller for StatefulSetController {
         let times = of_set
             .iter()
             .filter_map(|pod| availability::after(&pod.pod.status.conditions, set.spec.min_ready_seconds, now));
-        let requeue = match times.filter(|after| *after > Duration::ZERO).min() {
+        let times = times.filter(|after| *after > Duration::ZERO).chain(self.failures.next(&set.metadata.uid, clock));
+        let requeue = match times.min() {
             Some(after) => Requeue::At(Instant::now() + after),
             None => Requeue::OnChange,
         };
@@ -161,22 +205,6 @@ impl Controller for StatefulSetController {
             outcome
         })
     }
-}
-
-fn stateful_pod(set: &StatefulSet, pod: &Arc<Pod>, now: Timestamp) -> Option<StatefulPod> {
-    let Meta { name, labels, .. } = &pod.metadata;
-    let ordinal = set.ordinal(name)?;
-    let is_running = pod.status.phase == "Running";
-    let conditions = &pod.status.conditions;
-    let available = availability::after(conditions, set.spec.min_ready_seconds, now);
-    Some(StatefulPod {
-        ordinal,
-        revision: labels.get(HASH_LABEL).cloned().unwrap_or_default(),
-        is_ready: is_running && Condition::is_true(conditions, "Ready"),
-        is_available: is_running && available == Some(Duration::ZERO),
-        is_labeled: labels.get(POD_NAME) == Some(name),
-        pod: pod.clone(),
-    })
 }
 
 /// Adds the StatefulSets that a change of an owned object concerns: its owners before and after it,
@@ -229,11 +257,7 @@ impl Writer {
     }
 
     async fn create_pod(&self, ordinal: u32, template: Template) -> Result<ObjectVersion, Error> {
-        let revision = match template {
-            Template::Current => &self.current,
-            Template::Update => &self.update,
-        };
-        let pod = pod_for(&self.set, ordinal, revision);
+        let pod = pod_for(&self.set, ordinal, template.revision(&self.current, &self.update));
         let (name, set) = (pod.at("metadata").text("name"), &self.set.metadata.name);
         match self.cluster.create(&kinds::POD, &pod).await {
             Ok(created) => {

@@ -82,7 +82,7 @@ pub(super) fn is_complete(deployment: &Deployment, status: &DeploymentStatus) ->
 /// True if the rollout has moved since the status that is stored.
 pub(super) fn is_progressing(old: &DeploymentStatus, new: &DeploymentStatus) -> bool {
     new.updated_replicas > old.updated_replicas
-        || new.replicas - new.updated_replicas < old.replicas - old.updated_replicas
+        || new.replicas.saturating_sub(new.updated_replicas) < old.replicas.saturating_sub(old.updated_replicas)
         || new.ready_replicas > old.ready_replicas
         || new.available_replicas > old.available_replicas
 }

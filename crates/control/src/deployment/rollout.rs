@@ -2,7 +2,9 @@
 //! the status. Pure; the cases are those of kube-controller-manager (pkg/controller/deployment:
 //! sync.go, rolling.go, recreate.go, progress.go, util/deployment_util.go).
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::num::IntErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -167,7 +169,12 @@ impl<'a> Rollout<'a> {
 
     /// Sum of `spec.replicas`.
     fn total(&self) -> i32 {
-        self.sets.iter().map(|set| set.replicas).sum()
+        sum(self.sets.iter().map(|set| set.replicas))
+    }
+
+    /// Maximum number of Pods, `spec.replicas` and `maxSurge`.
+    fn max_replicas(&self) -> i32 {
+        self.replicas().saturating_add(self.max_surge())
     }
 
     /// Finds the ReplicaSet with the current template, or plans to create it, and gives it its
@@ -175,7 +182,7 @@ impl<'a> Rollout<'a> {
     fn find_or_create_new(&mut self, create: bool) {
         self.new = self.find_new();
         let old_revisions = self.old().into_iter().map(|index| revision::revision_of(&self.sets[index].annotations));
-        let revision = old_revisions.max().unwrap_or_default() + 1;
+        let revision = old_revisions.max().unwrap_or_default().saturating_add(1);
         let deployment = self.deployment;
         let has_deadline = conditions::progress_deadline(deployment).is_some();
         if let Some(new) = self.new {
@@ -220,14 +227,14 @@ impl<'a> Rollout<'a> {
         if self.deployment.spec.strategy.kind == "Recreate" {
             return self.replicas();
         }
-        let room = self.replicas() + self.max_surge() - self.total();
-        if room <= 0 { current } else { current + room.min(self.replicas() - current) }
+        let room = self.max_replicas().saturating_sub(self.total());
+        if room <= 0 { current } else { current.saturating_add(room.min(self.replicas().saturating_sub(current))) }
     }
 
     /// Scales a ReplicaSet. Returns true if its size changes.
     fn scale_set(&mut self, index: usize, replicas: i32) -> bool {
         let desired = self.replicas();
-        let max = desired + self.max_surge();
+        let max = self.max_replicas();
         let set = &mut self.sets[index];
         let before = std::mem::replace(&mut set.replicas, replicas);
         revision::set_sizes(&mut set.annotations, desired, max);
@@ -292,24 +299,24 @@ impl<'a> Rollout<'a> {
     }
 
     fn scale_proportionally(&mut self, mut active: Vec<usize>) {
-        let allowed = if self.replicas() > 0 { self.replicas() + self.max_surge() } else { 0 };
-        let change = allowed - self.total();
+        let allowed = if self.replicas() > 0 { self.max_replicas() } else { 0 };
+        let change = allowed.saturating_sub(self.total());
         // The largest first; of the same size, the newest first if Pods are added, and the oldest
         // first if they are removed.
         active.sort_by_key(|index| {
             let age = i64::try_from(*index).unwrap_or_default();
-            (-self.sets[*index].replicas, if change > 0 { -age } else { age })
+            (Reverse(self.sets[*index].replicas), if change > 0 { -age } else { age })
         });
         let mut sizes = Vec::new();
-        let mut added = 0;
+        let mut added: i32 = 0;
         for index in &active {
             let proportion = if change == 0 { 0 } else { self.proportion(&self.sets[*index], change, added) };
-            sizes.push(self.sets[*index].replicas + proportion);
-            added += proportion;
+            sizes.push(self.sets[*index].replicas.saturating_add(proportion));
+            added = added.saturating_add(proportion);
         }
         // Rounding leaves a rest, which the largest gets.
         if let Some(largest) = sizes.first_mut() {
-            *largest = (*largest + change - added).max(0);
+            *largest = largest.saturating_add(change.saturating_sub(added)).max(0);
         }
         for (index, size) in active.into_iter().zip(sizes) {
             self.scale_set(index, size);
@@ -318,19 +325,19 @@ impl<'a> Rollout<'a> {
 
     /// The part of a change that a ReplicaSet gets, of which `added` is already given to others.
     fn proportion(&self, set: &PlannedSet, change: i32, added: i32) -> i32 {
-        let allowed = change - added;
+        let allowed = change.saturating_sub(added);
         if set.replicas == 0 || allowed == 0 {
             return 0;
         }
         let fraction = if self.replicas() == 0 {
-            -set.replicas
+            set.replicas.saturating_neg()
         } else {
             let before = revision::number(&set.annotations, revision::MAX_REPLICAS).filter(|max| *max > 0);
             let before = before.unwrap_or(self.deployment.status.replicas);
             if before == 0 {
                 return 0;
             }
-            let max = f64::from(self.replicas() + self.max_surge());
+            let max = f64::from(self.max_replicas());
             let size = (f64::from(set.replicas) * max / f64::from(before)).round();
             #[expect(clippy::cast_possible_truncation, reason = "a float to integer cast saturates")]
             let size = size as i32;
@@ -360,24 +367,23 @@ impl<'a> Rollout<'a> {
         if old.is_empty() {
             return;
         }
-        let min_available = self.replicas() - self.max_unavailable();
-        let new_unavailable = self.sets[new].replicas - self.sets[new].status().available_replicas;
-        let limit = self.total() - min_available - new_unavailable;
+        let min_available = self.replicas().saturating_sub(self.max_unavailable());
+        let new_unavailable = self.sets[new].unavailable();
+        let limit = self.total().saturating_sub(min_available).saturating_sub(new_unavailable);
         if limit <= 0 {
             return;
         }
         let mut removed = 0;
         for index in &old {
             let set = &self.sets[*index];
-            let unavailable = set.replicas - set.status().available_replicas;
-            let count = unavailable.min(limit - removed);
+            let count = set.unavailable().min(limit - removed);
             if count > 0 {
                 removed += count;
                 self.scale_set(*index, self.sets[*index].replicas - count);
             }
         }
-        let available: i32 = self.sets.iter().map(|set| set.status().available_replicas).sum();
-        let mut removable = available - min_available;
+        let available = sum(self.sets.iter().map(PlannedSet::available));
+        let mut removable = available.saturating_sub(min_available);
         for index in &old {
             let count = self.sets[*index].replicas.min(removable);
             if count > 0 {
@@ -456,17 +462,17 @@ impl<'a> Rollout<'a> {
 
     /// Sets the numbers of the status, and condition `Available`.
     fn count_replicas(&mut self) {
-        let sum = |count: fn(&ReplicaSetStatus) -> i32| self.sets.iter().map(|set| count(set.status())).sum::<i32>();
-        let available = sum(|status| status.available_replicas);
+        let count = |count: fn(&ReplicaSetStatus) -> i32| sum(self.sets.iter().map(|set| count(set.status())));
+        let available = count(|status| status.available_replicas);
         let terminating: Vec<i32> = self.sets.iter().filter_map(|set| set.status().terminating_replicas).collect();
         self.status.observed_generation = self.deployment.metadata.generation;
-        self.status.replicas = sum(|status| status.replicas);
+        self.status.replicas = count(|status| status.replicas);
         self.status.updated_replicas = self.new.map_or(0, |new| self.sets[new].status().replicas);
-        self.status.ready_replicas = sum(|status| status.ready_replicas);
+        self.status.ready_replicas = count(|status| status.ready_replicas);
         self.status.available_replicas = available;
-        self.status.unavailable_replicas = (self.total() - available).max(0);
-        self.status.terminating_replicas = (!terminating.is_empty()).then(|| terminating.iter().sum());
-        let condition = if available >= self.replicas() - self.max_unavailable() {
+        self.status.unavailable_replicas = self.total().saturating_sub(available).max(0);
+        self.status.terminating_replicas = (!terminating.is_empty()).then(|| sum(terminating.into_iter()));
+        let condition = if available >= self.replicas().saturating_sub(self.max_unavailable()) {
             let message = "Deployment has minimum availability.";
             conditions::condition(conditions::AVAILABLE, "True", "MinimumReplicasAvailable", message, self.now)
         } else {
@@ -557,6 +563,22 @@ impl PlannedSet {
         };
         self.object.as_ref().map_or(&NEW, |object| &object.status)
     }
+
+    /// Number of available Pods that stay. Right after a ReplicaSet was made smaller, its status
+    /// still counts Pods that are about to be deleted; they must not be counted on.
+    fn available(&self) -> i32 {
+        self.status().available_replicas.min(self.replicas)
+    }
+
+    /// Number of Pods that are not available.
+    fn unavailable(&self) -> i32 {
+        self.replicas.saturating_sub(self.available())
+    }
+}
+
+/// Sum of numbers that users give; at most the greatest number.
+fn sum(numbers: impl Iterator<Item = i32>) -> i32 {
+    numbers.fold(0, i32::saturating_add)
 }
 
 /// A number, or a percentage of `total` as a number.
@@ -564,10 +586,14 @@ fn int_or_percent(value: &Value, total: i32, round_up: bool) -> i32 {
     if let Some(number) = value.as_i64() {
         return i32::try_from(number).unwrap_or(i32::MAX);
     }
-    let percent =
-        value.as_str().and_then(|text| text.strip_suffix('%')).and_then(|percent| percent.parse::<i64>().ok());
-    let product = percent.unwrap_or_default() * i64::from(total);
-    let number = if round_up { (product + 99).div_euclid(100) } else { product.div_euclid(100) };
+    let percent = value.as_str().and_then(|text| text.strip_suffix('%'));
+    let percent = match percent.map(str::parse::<i64>) {
+        Some(Ok(percent)) => percent,
+        Some(Err(error)) if *error.kind() == IntErrorKind::PosOverflow => i64::MAX,
+        _ => 0,
+    };
+    let product = percent.saturating_mul(i64::from(total));
+    let number = if round_up { product.saturating_add(99).div_euclid(100) } else { product.div_euclid(100) };
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 

@@ -23,6 +23,8 @@ pub(super) struct StatefulPod {
     pub(super) is_ready: bool,
     /// True if the Pod is running and has been ready for `minReadySeconds`.
     pub(super) is_available: bool,
+    /// True if the Pod failed so soon after the one before it that it may not be replaced yet.
+    pub(super) backs_off: bool,
     /// True if its labels hold its name and number.
     pub(super) is_labeled: bool,
 }
@@ -44,6 +46,16 @@ pub(super) enum Template {
     Current,
     /// That of `status.updateRevision`, which is the one in the specification.
     Update,
+}
+
+impl Template {
+    /// The revision that holds the template.
+    pub(super) fn revision<'a, T>(self, current: &'a T, update: &'a T) -> &'a T {
+        match self {
+            Template::Current => current,
+            Template::Update => update,
+        }
+    }
 }
 
 /// What is to be done. In order, one Pod at a time; with the policy Parallel all at once.
@@ -93,7 +105,7 @@ pub(super) fn decide(set: &StatefulSet, pods: &[StatefulPod], update: &str) -> P
         };
         if replica.pod.is_terminal() {
             // A Pod that has ended is made again once it is gone.
-            if !replica.is_terminating() {
+            if !replica.is_terminating() && !replica.backs_off {
                 plan.delete.push(replica.pod.clone());
             }
             is_blocked = true;

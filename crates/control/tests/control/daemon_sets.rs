@@ -1,7 +1,7 @@
 //! DaemonSets, with the scheduler beside them and agents that are played.
 
 use fairlead_api::{Look, kinds};
-use fairlead_cluster::{Delete, Patch};
+use fairlead_cluster::{Delete, Patch, Selection};
 use serde_json::{Value, json};
 use tokio::time::{Duration, Instant, sleep};
 
@@ -175,4 +175,26 @@ async fn a_failed_pod_is_replaced_and_an_unowned_one_adopted() {
     house.cluster.delete(&kinds::POD, "default", "orphan", &Delete::default()).await.expect("deleted");
     let message = house.event("default", "web", "FailedDaemonPod").await;
     assert!(message.contains(" on node a, will try to kill it"), "{message}");
+}
+
+#[tokio::test]
+async fn a_selector_on_a_label_of_the_controller_makes_no_pods() {
+    let generation = "deprecated.daemonset.template.generation";
+    for (label, kind) in [("controller-revision-hash", "ControllerRevision"), ("pod-template-generation", "Pod")] {
+        let house = House::near().await;
+        let _kubelet = Kubelet::start(&house, &["a"]).await;
+        let labels = json!({"app": "web", label: "own"});
+        let spec = json!({"containers": [{"name": "c", "image": "v1"}]});
+        let template = json!({"metadata": {"labels": labels}, "spec": spec});
+        let fields = json!({"selector": {"matchLabels": labels}, "template": template});
+        let mut set = daemon_set("v1", fields);
+        set["metadata"].set("annotations", json!({generation: "1"}));
+        house.make(&kinds::DAEMON_SET, set).await;
+        house.control(CONTROLLERS);
+        let message = house.event("default", "web", "SelectorMismatch").await;
+        assert!(message.contains(&format!("the labels of a new {kind} (")), "{message}");
+        assert_eq!(placed(&house).await, Vec::<String>::new());
+        let revisions = house.cluster.list(&Selection::all(&kinds::CONTROLLER_REVISION)).await.expect("a list");
+        assert_eq!(revisions.objects.len(), usize::from(kind == "Pod"));
+    }
 }

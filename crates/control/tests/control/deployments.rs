@@ -239,3 +239,21 @@ async fn a_rollout_that_does_not_get_on_is_reported() {
     house.until(&kinds::DEPLOYMENT, "default", "web", failed).await;
     assert_eq!(condition(&roll_out(&house).await, "Progressing").0, "True");
 }
+
+#[tokio::test]
+async fn a_selector_on_the_hash_of_the_template_makes_no_replica_sets() {
+    for selector in [
+        json!({"matchLabels": {"app": "web", "pod-template-hash": "own"}}),
+        json!({"matchExpressions": [{"key": "pod-template-hash", "operator": "In", "values": ["own"]}]}),
+    ] {
+        let house = House::near().await;
+        let mut template = template("one");
+        template["metadata"]["labels"].set("pod-template-hash", "own");
+        house.make(&kinds::DEPLOYMENT, web(1, &json!({"selector": selector, "template": template}))).await;
+        control(&house);
+        let message = house.event("default", "web", "SelectorMismatch").await;
+        assert!(message.starts_with("spec.selector does not match the labels of a new ReplicaSet ("), "{message}");
+        let sets = house.cluster.list(&Selection::all(&kinds::REPLICA_SET)).await.expect("a list");
+        assert!(sets.objects.is_empty());
+    }
+}

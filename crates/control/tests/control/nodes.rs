@@ -178,3 +178,34 @@ async fn taints_say_what_the_conditions_say() {
     lease(&house).await;
     house.until(&kinds::NODE, "", "n", |node| taints(node) == ["node.kubernetes.io/unreachable"]).await;
 }
+
+#[tokio::test]
+async fn the_oldest_ended_pods_beyond_the_limit_are_deleted() {
+    for house in [House::near().await, House::far().await] {
+        house.make(&kinds::NODE, named("", "n", json!({}))).await;
+        for (name, phase, reason) in [
+            ("a", "Succeeded", "done"),
+            ("b", "Running", "runs"),
+            ("c", "Failed", "Error"),
+            ("d", "Failed", "Evicted"),
+            ("e", "Failed", "Error"),
+        ] {
+            house.make(&kinds::POD, pod("default", name, "n")).await;
+            set_phase(&house, name, phase, reason).await;
+        }
+        let options = Options { max_ended_pods: 3, ..Options::default() };
+        house.control_with("pod-garbage-collector-controller", options);
+        // Evicted Pods go first, then the oldest; of Pods of the same second, by name.
+        house.until_gone(&kinds::POD, "default", "d").await;
+        set_phase(&house, "b", "Succeeded", "done").await;
+        house.until_gone(&kinds::POD, "default", "a").await;
+        for name in ["b", "c", "e"] {
+            house.stays(&kinds::POD, "default", name).await;
+        }
+    }
+}
+
+async fn set_phase(house: &House, name: &str, phase: &str, reason: &str) {
+    let status = Patch::Merge(json!({"status": {"phase": phase, "reason": reason}}));
+    house.cluster.patch_status(&kinds::POD, "default", name, &status).await.expect("patched");
+}

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::house::{House, condition, named};
+use crate::kubelet::{FAILS, Kubelet};
 
 /// Limit for changes that take a moment.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -223,4 +224,20 @@ async fn exactly_as_many_pods_are_made_as_are_wanted() {
         .sum();
     assert!(deleted <= 35, "{deleted} Pods were deleted");
     assert_eq!(pods(&house).await.len(), 25);
+}
+
+#[tokio::test]
+async fn pods_that_fail_are_replaced_with_growing_delays() {
+    for kind in [&kinds::REPLICA_SET, &kinds::REPLICATION_CONTROLLER] {
+        let house = House::near().await;
+        let _kubelet = Kubelet::start(&house, &["a"]).await;
+        let spec = json!({"nodeName": "a", "containers": [{"name": "c", "image": FAILS}]});
+        let template = json!({"metadata": {"labels": {"app": "web"}}, "spec": spec});
+        house.make(kind, web(kind, 1, &json!({"template": template}))).await;
+        let start = Instant::now();
+        control(&house);
+        // The first failed Pod is replaced at once, the others after 1 and 2 s.
+        until_pods(&house, "four Pods", |pods| pods.len() >= 4).await;
+        assert!(start.elapsed() >= Duration::from_secs(3), "four Pods after {:?}", start.elapsed());
+    }
 }

@@ -1,12 +1,14 @@
 //! StatefulSets, with the scheduler beside them and agents that are played.
 
+use std::collections::BTreeSet;
+
 use fairlead_api::{Look, kinds};
-use fairlead_cluster::{Delete, Patch};
+use fairlead_cluster::{Delete, Patch, Selection};
 use serde_json::{Value, json};
 use tokio::time::{Duration, Instant, sleep};
 
 use crate::house::{House, named};
-use crate::kubelet::{self, Kubelet, NEVER_READY};
+use crate::kubelet::{self, FAILS, Kubelet, NEVER_READY};
 
 const CONTROLLERS: &str = "statefulset-controller,scheduler,garbage-collector-controller";
 
@@ -159,4 +161,46 @@ async fn a_set_with_claims_of_volumes_says_why_it_has_no_pods() {
         "spec.volumeClaimTemplates: there are no PersistentVolumeClaims here, so no Pod is created"
     );
     assert_eq!(pods(&house).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_pod_that_fails_is_replaced_with_growing_delays() {
+    let house = House::near().await;
+    let _kubelet = Kubelet::start(&house, &["a"]).await;
+    house.make(&kinds::STATEFUL_SET, stateful_set(FAILS, json!({}))).await;
+    let start = Instant::now();
+    house.control(CONTROLLERS);
+    // The first failed Pod is replaced at once, the others after 1 and 2 s. The test may miss Pods,
+    // which only makes the time longer.
+    let mut seen = BTreeSet::new();
+    while seen.len() < 4 {
+        let pod = house.get(&kinds::POD, "default", "web-0").await;
+        seen.extend(pod.map(|pod| pod.at("metadata").text("uid").to_owned()));
+        assert!(start.elapsed() < Duration::from_secs(60), "only {} Pods", seen.len());
+        sleep(Duration::from_millis(5)).await;
+    }
+    assert!(start.elapsed() >= Duration::from_secs(3), "four Pods after {:?}", start.elapsed());
+    assert_eq!(pods(&house).await.iter().filter(|pod| !pod.starts_with("web-0 ")).count(), 0);
+}
+
+#[tokio::test]
+async fn a_selector_on_a_label_of_the_controller_makes_no_pods() {
+    for (label, kind) in [
+        ("controller-revision-hash", "Pod"),
+        ("apps.kubernetes.io/pod-index", "Pod"),
+        ("controller.kubernetes.io/hash", "ControllerRevision"),
+    ] {
+        let house = House::near().await;
+        let labels = json!({"app": "web", label: "own"});
+        let spec = json!({"containers": [{"name": "c", "image": "v1"}]});
+        let template = json!({"metadata": {"labels": labels}, "spec": spec});
+        let fields = json!({"selector": {"matchLabels": labels}, "template": template});
+        house.make(&kinds::STATEFUL_SET, stateful_set("v1", fields)).await;
+        house.control(CONTROLLERS);
+        let message = house.event("default", "web", "SelectorMismatch").await;
+        assert!(message.contains(&format!("the labels of a new {kind} (")), "{message}");
+        assert_eq!(pods(&house).await, Vec::<String>::new());
+        let revisions = house.cluster.list(&Selection::all(&kinds::CONTROLLER_REVISION)).await.expect("a list");
+        assert_eq!(revisions.objects.len(), usize::from(kind == "Pod"));
+    }
 }

@@ -324,3 +324,37 @@ fn a_deployment_that_is_being_deleted_only_has_its_status_updated() {
     let plan = planned(&deleted, &[set("v1", 20, 3)]);
     assert!(plan.sets.is_empty() && plan.status.replicas == 3, "{plan:?}");
 }
+
+#[test]
+fn pods_that_are_about_to_be_deleted_are_not_counted_on() {
+    // The old ReplicaSet was just made smaller, and its status still counts the Pods that go: 2 of
+    // it and 2 of the new one stay available, of which 3 have to.
+    let mut old = set("v1", 20, 2);
+    old.status.available_replicas = 4;
+    let mut new = set("v2", 10, 3);
+    new.status.available_replicas = 2;
+    let plan = planned(&deployment(4, &strategy(&json!(1), &json!(1))), &[old, new]);
+    assert_eq!(sizes(&plan)[0], ("web-v1", 1), "{plan:?}");
+}
+
+#[test]
+fn great_numbers_do_not_overflow() {
+    let max = i32::MAX;
+    let revision = json!({revision::REVISION: i64::MAX.to_string()});
+    let huge = ["9223372036854775807%", "99999999999999999999%", "100%"].map(|percent| json!(percent));
+    for surge in huge.iter().chain([&json!(max), &json!(i64::MAX)]) {
+        for replicas in [0, 1, 4, max] {
+            let change = strategy(surge, &json!(max));
+            let rolled = planned(&deployment(replicas, &change), &[sized("v1", 20, max, &revision)]);
+            assert_eq!(rolled.revision.as_deref(), Some("9223372036854775807"), "{surge} {replicas}");
+            let annotations = json!({revision::DESIRED_REPLICAS: "3", revision::MAX_REPLICAS: "1"});
+            let sets = [sized("v1", 20, max, &annotations), sized("v2", 10, max, &annotations)];
+            let scaled = planned(&deployment(replicas, &change), &sets);
+            assert_eq!(scaled.status.replicas, max, "{surge} {replicas}");
+            let recreate = json!({"strategy": {"type": "Recreate"}});
+            planned(&deployment(replicas, &recreate), &sets);
+        }
+    }
+    assert_eq!(int_or_percent(&huge[1], 4, true), max);
+    assert_eq!(int_or_percent(&json!("0%"), max, true), 0);
+}

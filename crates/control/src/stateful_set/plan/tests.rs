@@ -13,8 +13,8 @@ fn set(spec: Value) -> StatefulSet {
     set
 }
 
-/// Pods by their texts, such as `0-new-ready`; further words are `going`, `failed` and `bare` (no
-/// labels).
+/// Pods by their texts, such as `0-new-ready`; further words are `going`, `failed`, `waiting` (it
+/// failed too soon) and `bare` (no labels).
 fn pods(texts: &[&str]) -> Vec<StatefulPod> {
     let pod = |text: &&str| {
         let words: Vec<&str> = text.split('-').collect();
@@ -30,6 +30,7 @@ fn pods(texts: &[&str]) -> Vec<StatefulPod> {
             revision: if has("new") { "new" } else { "old" }.to_owned(),
             is_ready: has("ready"),
             is_available: has("ready"),
+            backs_off: has("waiting"),
             is_labeled: !has("bare"),
         }
     };
@@ -128,4 +129,12 @@ fn names_hold_ordinals() {
     check("web", None);
     check("other-0", None);
     check("web-99999999999", None);
+}
+
+#[test]
+fn a_pod_that_failed_too_soon_is_not_replaced_yet_and_holds_up_an_update() {
+    check(json!({"replicas": 2}), &["0-new-failed"], "-web-0");
+    check(json!({"replicas": 2}), &["0-new-failed-waiting"], "");
+    let parallel = json!({"replicas": 3, "podManagementPolicy": "Parallel"});
+    check(parallel, &["0-new-failed-waiting", "1-old-ready"], "+2");
 }
