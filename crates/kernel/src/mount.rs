@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 use crate::process::{self, Own};
@@ -47,11 +47,15 @@ impl Tree {
         Ok(self.0.metadata()?.is_dir())
     }
 
-    /// Attaches the copy at a path. To attach it twice, copy it twice.
-    pub fn attach(&self, target: &Path) -> Result<(), Error> {
-        let action = format!("mounting at {}", target.display());
-        let done = (|| calls::move_mount(self.0.as_fd(), &text(target)?))();
-        done.map_err(process::failed(&action))
+    /// Makes the mount at the root of the copy read-only, without devices and setuid programs.
+    /// For copies that are not attached yet.
+    pub fn make_read_only(&self) -> io::Result<()> {
+        calls::make_tree_read_only(self.0.as_fd())
+    }
+
+    /// Attaches the copy on top of an open file or folder. To attach it twice, copy it twice.
+    pub fn attach(&self, target: &File) -> io::Result<()> {
+        calls::move_mount(self.0.as_fd(), target.as_fd())
     }
 }
 
@@ -134,6 +138,53 @@ pub fn open_below(folder: &File, path: &Path) -> io::Result<File> {
     calls::open_below(folder.as_fd(), &text(path)?).map(File::from)
 }
 
+/// Opens a path below a folder. A link anywhere in it is an error, even if it leads to a place below
+/// the folder.
+pub fn open_without_links(folder: &File, path: &Path) -> io::Result<File> {
+    calls::open_without_links(folder.as_fd(), &text(path)?).map(File::from)
+}
+
+/// Opens a folder in a folder, and makes it if there is none. Links are not followed: another
+/// process may put one in its place at any time. `mode` is set, whatever the umask, for a folder
+/// that was made.
+pub fn open_or_make_folder(folder: &File, name: &Path, mode: Option<u32>) -> io::Result<File> {
+    match open_without_links(folder, name) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        opened => return opened,
+    }
+    let own = own_path(folder).join(name);
+    match fs::create_dir(&own) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        made => {
+            made?;
+            if let Some(mode) = mode {
+                set_mode_of_own_folder(&own, mode)?;
+            }
+        }
+    }
+    open_without_links(folder, name)
+}
+
+/// Sets the mode of a folder that this process has just made. Does nothing if a folder of another
+/// user is in its place by now.
+fn set_mode_of_own_folder(path: &Path, mode: u32) -> io::Result<()> {
+    let made = OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW).open(path)?;
+    let own = fs::metadata("/proc/self")?.uid();
+    if made.metadata()?.uid() == own { made.set_permissions(Permissions::from_mode(mode)) } else { Ok(()) }
+}
+
+/// Makes an empty file in a folder and opens it for looking at it. There must be nothing of its
+/// name, and no link is followed.
+pub fn make_file(folder: &File, name: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).open(own_path(folder).join(name))?;
+    open_without_links(folder, name)
+}
+
+/// The path by which this process names a file it has opened.
+fn own_path(file: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
 /// Reads a file as somebody sees it whose root that folder is: no link leads out of it. Whoever may write there may have put
 /// anything in its place, so only plain files of at most `most` bytes are read: with others it might never end.
 pub fn read_within(root: &File, path: &Path, most: u64) -> io::Result<Vec<u8>> {
@@ -171,3 +222,6 @@ pub fn unmount(target: &Path) -> Result<(), Error> {
 fn text(path: &Path) -> io::Result<CString> {
     CString::new(path.as_os_str().as_bytes()).map_err(|_| io::ErrorKind::InvalidInput.into())
 }
+
+#[cfg(test)]
+mod tests;

@@ -140,12 +140,13 @@ const SIGKILL: i32 = 9;
 const KILL_ALL: u8 = init::KILL_ALL as u8;
 
 /// Starts the first process of the Pod whose state is in a folder, unless it lives, and returns it.
-pub(crate) async fn pause(settings: &Settings, folder: &Path) -> Result<Process, String> {
+/// `network` stands for the Pod's network namespace; `None`: the host's.
+pub(crate) async fn pause(settings: &Settings, folder: &Path, network: Option<&Path>) -> Result<Process, String> {
     if let Some(process) = pause::running(folder) {
         return Ok(process);
     }
     let mut command = shim(settings)?;
-    command.arg("pause").arg(folder).stdin(std::process::Stdio::null());
+    command.arg("pause").arg(folder).args(network).stdin(std::process::Stdio::null());
     let output = tokio::time::timeout(START_LIMIT, command.output()).await;
     let output = output.map_err(|_| "the shim does not start".to_owned())?;
     let output = output.map_err(|error| format!("starting the shim: {error}"))?;

@@ -39,8 +39,12 @@ pub fn main(arguments: &[String]) -> i32 {
     let outcome = match arguments {
         [what, folder] if what == "run" => start(Path::new(folder)).map(|()| 0),
         [what, file] if what == "exec" => exec::run(Path::new(file)),
-        [what, folder] if what == "pause" => pause::start(Path::new(folder)).map(|()| 0),
-        _ => Err("the arguments of shim are `run FOLDER`, `exec FILE` or `pause FOLDER`; the runner of Pods calls it"
+        [what, folder] if what == "pause" => pause::start(Path::new(folder), None).map(|()| 0),
+        [what, folder, network] if what == "pause" => {
+            pause::start(Path::new(folder), Some(Path::new(network))).map(|()| 0)
+        }
+        _ => Err("the arguments of shim are `run FOLDER`, `exec FILE` or `pause FOLDER [NETWORK]`; \
+                  the runner of Pods calls it"
             .to_owned()),
     };
     outcome.unwrap_or_else(|why| {

@@ -40,7 +40,12 @@ pub(crate) const PRIVATE: [&str; 3] = [TMP, VAR_TMP, SHARED_MEMORY];
 const TMP: &str = "/tmp";
 const VAR_TMP: &str = "/var/tmp";
 pub(crate) const SHARED_MEMORY: &str = "/dev/shm";
-/// Room for temporary files of a Pod, in /tmp and /var/tmp together. More is had by an emptyDir.
+/// Folder in memory below the volumes of a Pod with its temporary files. No volume has such a name:
+/// names of volumes are DNS labels.
+const TMP_FOLDER: &str = ".tmp";
+/// Folder in [`TMP_FOLDER`] with the files of termination messages, which no container sees.
+const WORDS: &str = "words";
+/// Room for temporary files of a Pod, in /tmp and /var/tmp together, and for last words. More is had by an emptyDir.
 const TMP_SIZE: &str = "size=128m,nr_inodes=16k,mode=0755";
 /// Room for shared memory of a Pod, as container run times have it.
 const SHARED_MEMORY_SIZE: &str = "size=64m,nr_inodes=16k,mode=1777";
@@ -63,11 +68,11 @@ impl Volumes {
 
 /// Makes the Pod's own folders for temporary files and shared memory.
 fn make_private(base: &Path) -> Result<Vec<(PathBuf, &'static str)>, String> {
-    // No volume has such a name: names of volumes are DNS labels.
-    let files = base.join(".tmp");
+    let files = base.join(TMP_FOLDER);
     let memory = base.join(".shm");
     mount_memory(&files, TMP_SIZE)?;
     mount_memory(&memory, SHARED_MEMORY_SIZE)?;
+    fs::create_dir_all(files.join(WORDS)).map_err(|error| error.to_string())?;
     let mut private = vec![(memory, SHARED_MEMORY)];
     for (name, target) in [("tmp", TMP), ("var-tmp", VAR_TMP)] {
         let folder = files.join(name);
@@ -76,6 +81,12 @@ fn make_private(base: &Path) -> Result<Vec<(PathBuf, &'static str)>, String> {
         private.push((folder, target));
     }
     Ok(private)
+}
+
+/// Returns the folder for the files of termination messages of a Pod whose state is in a folder. It
+/// shares the bounded room of the Pod's temporary files: containers write there as much as they like.
+pub(crate) fn last_words(state: &Path) -> PathBuf {
+    state.join("volumes").join(TMP_FOLDER).join(WORDS)
 }
 
 /// Makes all volumes of a Pod, or says which cannot be made and why.

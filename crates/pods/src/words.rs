@@ -10,8 +10,9 @@ use serde_json::Value;
 
 use crate::node::Node;
 use crate::shim::launch::Mount;
+use crate::volumes;
 
-/// The file in the folder of a run.
+/// End of the name of the file.
 const FILE: &str = "termination-log";
 /// Maximum length of a message, in bytes (pkg/kubelet/container/runtime.go,
 /// MaxContainerTerminationMessageLength).
@@ -27,16 +28,21 @@ const END_OF_LOG: u64 = 36 << 10;
 /// The container's own file for its termination message, at the place the container asks for.
 pub(crate) fn mount(node: &Node, pod: &Value, container: &Value, run: u32) -> Option<Mount> {
     let target = container.text_opt("terminationMessagePath").filter(|path| path.starts_with('/'))?;
-    let name = format!("{}-{run}-{FILE}", container.text("name"));
-    let source = node.folder(pod.at("metadata").text("uid")).join("etc").join(name);
+    let source = file(node, pod, container.text("name"), run);
     File::create(&source).ok()?;
     fs::set_permissions(&source, fs::Permissions::from_mode(0o666)).ok()?;
     Some(Mount { source, below: None, target: PathBuf::from(target), read_only: false, optional: false })
 }
 
+/// The file on the host for the termination message of a run of a container.
+fn file(node: &Node, pod: &Value, container: &str, run: u32) -> PathBuf {
+    let folder = volumes::last_words(&node.folder(pod.at("metadata").text("uid")));
+    folder.join(format!("{container}-{run}-{FILE}"))
+}
+
 /// What a container wrote there.
 pub(crate) fn left(node: &Node, pod: &Value, container: &str, run: u32) -> String {
-    let file = node.folder(pod.at("metadata").text("uid")).join("etc").join(format!("{container}-{run}-{FILE}"));
+    let file = file(node, pod, container, run);
     let mut text = Vec::new();
     let read = File::open(&file).and_then(|file| file.take(MESSAGE).read_to_end(&mut text));
     let _ = fs::remove_file(&file);

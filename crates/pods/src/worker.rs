@@ -254,9 +254,14 @@ impl Worker {
             Happened::Probe { place, run, kind, state } if current(&self.record.units, place, run) => {
                 self.probed(place, kind, state);
             }
-            Happened::StorageExceeded { message } if !self.is_ending() => {
+            Happened::StorageExceeded { message } if !self.is_evicted() && self.order.over.is_none() => {
                 self.node.tell(&self.pod, Severity::Warning, EVICTED, message.as_str());
                 self.record.failed = Some((EVICTED.to_owned(), message));
+                // Containers that are being stopped have no more time than others: meanwhile they
+                // would go on filling the disk (pkg/kubelet/eviction/eviction_manager.go, evictPod,
+                // overrides the grace period of terminating Pods too).
+                self.stopping.clear();
+                self.leaving = None;
             }
             Happened::HookFailed { place, run } if current(&self.record.units, place, run) => {
                 self.node.tell(&self.pod, Severity::Warning, "FailedPostStartHook", "PostStartHook failed");
@@ -309,6 +314,11 @@ impl Worker {
                 self.stop(place, &why, grace);
             }
         }
+    }
+
+    /// True if the Pod has failed because it used too much of the Node's disk.
+    fn is_evicted(&self) -> bool {
+        self.record.failed.as_ref().is_some_and(|(reason, _)| reason == EVICTED)
     }
 
     /// True if the Pod is deleted, or over before its containers are.
@@ -364,7 +374,8 @@ impl Worker {
 
     fn begin_to_leave(&mut self) {
         let meta = self.pod.at("metadata");
-        let grace = if self.gone { 1 } else { meta.int_opt("deletionGracePeriodSeconds").unwrap_or(30) };
+        let grace =
+            if self.gone || self.is_evicted() { 1 } else { meta.int_opt("deletionGracePeriodSeconds").unwrap_or(30) };
         let running = (0..self.record.units.len()).filter(|place| self.record.units[*place].is_running());
         let leaving = Leaving {
             node: self.node.clone(),

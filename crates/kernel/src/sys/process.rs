@@ -264,13 +264,13 @@ pub(crate) fn open_tree(folder: RawFd, path: &CStr) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(raw) })
 }
 
-/// Attaches a copy made by [`open_tree`] at a path.
-pub(crate) fn move_mount(tree: BorrowedFd<'_>, target: &CStr) -> io::Result<()> {
-    let tree = tree.as_raw_fd();
+/// Attaches a copy made by [`open_tree`] on top of an open file or folder.
+pub(crate) fn move_mount(tree: BorrowedFd<'_>, target: BorrowedFd<'_>) -> io::Result<()> {
+    let (tree, target) = (tree.as_raw_fd(), target.as_raw_fd());
     let empty = c"".as_ptr();
-    let flags = libc::MOVE_MOUNT_F_EMPTY_PATH;
-    // SAFETY: both texts end with NUL and outlive the call.
-    let moved = unsafe { libc::syscall(libc::SYS_move_mount, tree, empty, libc::AT_FDCWD, target.as_ptr(), flags) };
+    let flags = libc::MOVE_MOUNT_F_EMPTY_PATH | libc::MOVE_MOUNT_T_EMPTY_PATH;
+    // SAFETY: the empty text ends with NUL and outlives the call.
+    let moved = unsafe { libc::syscall(libc::SYS_move_mount, tree, empty, target, empty, flags) };
     check(c_int::try_from(moved).unwrap_or(-1)).map(drop)
 }
 
@@ -284,6 +284,11 @@ pub(crate) fn pivot_root(root: &CStr, old: &CStr) -> io::Result<()> {
 /// Opens a path below a folder for looking at it; links that lead out of the folder lead nowhere.
 pub(crate) fn open_below(folder: BorrowedFd<'_>, path: &CStr) -> io::Result<OwnedFd> {
     look_up(folder, path, libc::RESOLVE_BENEATH | libc::RESOLVE_NO_MAGICLINKS)
+}
+
+/// Opens a path below a folder for looking at it; a link in it is an error.
+pub(crate) fn open_without_links(folder: BorrowedFd<'_>, path: &CStr) -> io::Result<OwnedFd> {
+    look_up(folder, path, libc::RESOLVE_BENEATH | libc::RESOLVE_NO_SYMLINKS)
 }
 
 /// Opens a path for looking at it as somebody does whose root that folder is.
@@ -302,6 +307,19 @@ fn look_up(folder: BorrowedFd<'_>, path: &CStr, resolve: u64) -> io::Result<Owne
     let raw = check(c_int::try_from(raw).unwrap_or(-1))?;
     // SAFETY: `raw` is a descriptor that was just made and that nobody else knows.
     Ok(unsafe { OwnedFd::from_raw_fd(raw) })
+}
+
+/// Makes a mount that is attached nowhere read-only, without devices and setuid programs.
+pub(crate) fn make_tree_read_only(tree: BorrowedFd<'_>) -> io::Result<()> {
+    const READ_ONLY: u64 = 1;
+    const NO_SETUID: u64 = 2;
+    const NO_DEVICES: u64 = 4;
+    let attributes: [u64; 4] = [READ_ONLY | NO_SETUID | NO_DEVICES, 0, 0, 0];
+    let (tree, path, size) = (tree.as_raw_fd(), c"".as_ptr(), size_of_val(&attributes));
+    let flags = libc::AT_EMPTY_PATH;
+    // SAFETY: `attributes` is valid for reads of `size` bytes during the call.
+    let done = unsafe { libc::syscall(libc::SYS_mount_setattr, tree, path, flags, attributes.as_ptr(), size) };
+    check(c_int::try_from(done).unwrap_or(-1)).map(drop)
 }
 
 /// Makes the mount at a path, and with `below` all mounts under it, read-only, or writable again.

@@ -10,7 +10,7 @@ use fairlead_kernel::process::Identity;
 use fairlead_kernel::{Error, mount};
 
 use super::launch::{Launch, Who};
-use super::view::{OLD, STAGE, failed};
+use super::view::{OLD, STAGE, failed, leave_old_root};
 
 /// Size of what a container may write outside of its volumes. It is in memory, and counts as the
 /// container's.
@@ -45,8 +45,7 @@ const HIDDEN: [&str; 11] = [
     "/sys/firmware",
 ];
 
-/// Makes the image's files the root of this mount namespace. The old root stays at [`OLD`] until
-/// all mounts are made.
+/// Makes the image's files the root of this mount namespace.
 pub(super) fn enter(launch: &Launch, root: &File) -> Result<(), Error> {
     let stage = Path::new(STAGE);
     let about = root.metadata().map_err(failed("looking at the root of the image"))?;
@@ -79,12 +78,14 @@ pub(super) fn enter(launch: &Launch, root: &File) -> Result<(), Error> {
     }
     if has_machine_devices(&launch.program.who) {
         mount::bind(&old.join("dev"), dev)?;
-        return mount::bind(&old.join("sys"), sys);
+        mount::bind(&old.join("sys"), sys)?;
+    } else {
+        make_devices(launch, &old, dev)?;
+        // Programs that look at it do without it, and some machines do not let it be mounted.
+        let _ = mount::system(sys);
+        protect()?;
     }
-    make_devices(launch, &old, dev)?;
-    // Programs that look at it do without it, and some machines do not let it be mounted.
-    let _ = mount::system(sys);
-    protect()
+    leave_old_root()
 }
 
 /// True if a container with an image has the machine's /dev and /sys: a privileged container is not

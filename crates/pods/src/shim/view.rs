@@ -3,11 +3,11 @@
 //! made in a copy of the folder it is in.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, symlink};
 use std::path::{Component, Path, PathBuf};
 
 use fairlead_kernel::Error;
@@ -25,7 +25,7 @@ const MOST_LINKS: usize = 40;
 pub(super) const STAGE: &str = "/tmp";
 /// The folder of devices.
 const DEVICES: &str = "/dev";
-/// Where the old root is meanwhile.
+/// Where the old root is while a new one is made.
 pub(super) const OLD: &str = ".fairlead-old-root";
 
 /// What was made on the way.
@@ -78,7 +78,6 @@ pub(super) fn make(launch: &Launch) -> Result<(), Error> {
             made.places.insert(target);
         }
     }
-    leave_old_root()?;
     if made.own_root {
         make_working_directory(launch)?;
     }
@@ -101,8 +100,9 @@ pub(super) fn make(launch: &Launch) -> Result<(), Error> {
 fn make_working_directory(launch: &Launch) -> Result<(), Error> {
     let (known, missing) = resolve(Path::new(&launch.program.folder))
         .map_err(failed(&format!("finding the working directory {:?}", launch.program.folder)))?;
-    let whole = missing.iter().fold(known, |path, part| path.join(part));
-    fs::create_dir_all(&whole).map_err(failed(&format!("making {}", whole.display())))
+    let root = File::open("/").map_err(failed("opening the root"))?;
+    let made = make_place(&root, &known, &missing, true);
+    made.map(drop).map_err(failed(&format!("making the working directory {:?}", launch.program.folder)))
 }
 
 fn is_private(wanted: &Mount) -> bool {
@@ -119,17 +119,15 @@ fn open(wanted: &Mount) -> io::Result<Tree> {
     Tree::copy_open(&inside?)
 }
 
-/// Makes the folders of a path below a folder. One part after the other: none of them may be a link that leads elsewhere.
+/// Makes the folders of a path below a folder. One part after the other: none of them may be a link
+/// that leads elsewhere, also not one that a container of the Pod puts there meanwhile.
 fn make_below(folder: File, path: &Path) -> io::Result<File> {
     parts(path).iter().try_fold(folder, |folder, part| match mount::open_below(&folder, part) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let new = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd())).join(part);
-            fs::create_dir(&new)?;
             // In a volume with a group new folders belong to it (chmod(2) clears what mkdir(2)
             // inherits).
             let inherited = folder.metadata()?.mode() & 0o2000;
-            fs::set_permissions(&new, fs::Permissions::from_mode(0o777 | inherited))?;
-            mount::open_below(&folder, part)
+            mount::open_or_make_folder(&folder, part, Some(0o777 | inherited))
         }
         opened => opened,
     })
@@ -140,37 +138,47 @@ fn show(wanted: &Mount, source: &Tree, made: &mut ViewState<'_>) -> Result<Optio
         return Ok(None);
     }
     let folder = source.is_folder().map_err(failed("looking at what is to be mounted"))?;
-    let target = place(&wanted.target, folder, made)?;
-    source.attach(&target)?;
-    if wanted.read_only {
-        mount::make_read_only(&target)?;
+    let (target, place) = place(&wanted.target, folder, made)?;
+    let action = format!("mounting at {}", target.display());
+    let read_only = if wanted.read_only { source.make_read_only() } else { Ok(()) };
+    source.attach(&place).map_err(failed(&action))?;
+    match read_only {
+        // mount_setattr(2) came with Linux 5.12.
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => mount::make_read_only(&target)?,
+        set => set.map_err(failed(&action))?,
     }
     Ok(Some(target))
 }
 
-/// Makes sure that a place exists, and returns where it really is. Folders that were made here, or copied, can be written to.
-fn place(target: &Path, folder: bool, made: &mut ViewState<'_>) -> Result<PathBuf, Error> {
+/// Makes sure that a place exists, and returns where it really is and the place, opened. Folders that
+/// were made here, or copied, can be written to.
+fn place(target: &Path, folder: bool, made: &mut ViewState<'_>) -> Result<(PathBuf, File), Error> {
+    let action = format!("making {}", target.display());
     let (known, missing) = resolve(target).map_err(failed(&format!("finding {}", target.display())))?;
-    if missing.is_empty() {
-        return Ok(known);
-    }
-    if !made.is_own(&known) && made.places.insert(known.clone()) {
+    if !missing.is_empty() && !made.is_own(&known) && made.places.insert(known.clone()) {
         copy(&known, made.who)?;
         made.copies.push(known.clone());
     }
-    let whole = missing.iter().fold(known, |path, part| {
-        let next = path.join(part);
-        made.places.insert(next.clone());
-        next
-    });
-    let action = format!("making {}", whole.display());
-    let parent = if folder { Some(whole.as_path()) } else { whole.parent() };
-    parent.map_or(Ok(()), fs::create_dir_all).map_err(failed(&action))?;
-    if !folder {
-        // A container of the Pod that runs already may have put a link there meanwhile.
-        File::options().write(true).create_new(true).open(&whole).map_err(failed(&action))?;
+    let root = File::open("/").map_err(failed(&action))?;
+    let place = make_place(&root, &known, &missing, folder).map_err(failed(&action))?;
+    let mut whole = known;
+    for part in missing {
+        whole.push(part);
+        made.places.insert(whole.clone());
     }
-    Ok(whole)
+    Ok((whole, place))
+}
+
+/// Opens a place below the root and makes the folders, or the folders and the file, that are missing
+/// of it. A container of the Pod that runs already may put links into the path at any time, after it
+/// was resolved: a link is an error.
+fn make_place(root: &File, known: &Path, missing: &[PathBuf], folder: bool) -> io::Result<File> {
+    let known = known.strip_prefix("/").unwrap_or(known);
+    let known = if known.as_os_str().is_empty() { Path::new(".") } else { known };
+    let known = mount::open_without_links(root, known)?;
+    let Some((last, folders)) = missing.split_last() else { return Ok(known) };
+    let parent = folders.iter().try_fold(known, |at, part| mount::open_or_make_folder(&at, part, None))?;
+    if folder { mount::open_or_make_folder(&parent, last, None) } else { mount::make_file(&parent, last) }
 }
 
 /// How far a path leads, links followed, and what of it does not exist.
@@ -199,9 +207,15 @@ fn resolve(path: &Path) -> io::Result<(PathBuf, Vec<PathBuf>)> {
             }
             Ok(_) => known = next,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                rest.push(part);
-                rest.reverse();
-                return Ok((known, rest));
+                let mut missing = vec![part];
+                for part in rest.into_iter().rev() {
+                    if part.as_os_str() != ".." {
+                        missing.push(part);
+                    } else if missing.pop().is_none() {
+                        known.pop();
+                    }
+                }
+                return Ok((known, missing));
             }
             Err(error) => return Err(error),
         }
@@ -220,41 +234,58 @@ fn copy(folder: &Path, who: &Who) -> Result<(), Error> {
         return copy_root(who);
     }
     let action = format!("copying the folder {}", folder.display());
-    let old = File::open(folder).map_err(failed(&action))?;
-    let from = PathBuf::from(format!("/proc/self/fd/{}", old.as_raw_fd()));
-    let entries = entries(folder, who)?;
+    let open = || {
+        let root = File::open("/")?;
+        make_place(&root, folder, &[], true)
+    };
+    let old = open().map_err(failed(&action))?;
+    let entries = entries(&old, folder, who)?;
     let devices = folder == Path::new(DEVICES);
-    let new = if devices { mount::memory_with_devices } else { mount::memory };
-    new(folder, &like(folder)?)?;
-    entries.iter().try_for_each(|name| entry_copy(&from.join(name), &folder.join(name), devices))
-}
-
-/// The same for the root. The old one stays until all is made: what is to be shown may be in it.
-fn copy_root(who: &Who) -> Result<(), Error> {
-    let (stage, old) = (Path::new(STAGE), Path::new(STAGE).join(OLD));
-    let entries = entries(Path::new("/"), who)?;
-    mount::memory(stage, &like(Path::new("/"))?)?;
-    fs::create_dir(&old).map_err(failed("making a folder for the old root"))?;
-    mount::become_root(stage, &old)?;
-    let old = Path::new("/").join(OLD);
-    entries.iter().try_for_each(|name| entry_copy(&old.join(name), &Path::new("/").join(name), false))
-}
-
-fn leave_old_root() -> Result<(), Error> {
-    let old = Path::new("/").join(OLD);
-    if !old.exists() {
-        return Ok(());
+    let mount_memory = if devices { mount::memory_with_devices } else { mount::memory };
+    mount_memory(&own(&old), &like(&old, folder)?)?;
+    let new = open().map_err(failed(&action))?;
+    let device = |file: &File| file.metadata().map(|about| about.dev()).map_err(failed(&action));
+    if device(&new)? == device(&old)? {
+        // A container of the Pod has put another folder there.
+        return Err(failed(&action)(io::Error::other("the folder was replaced")));
     }
+    entries.iter().try_for_each(|name| entry_copy(&old, &new, name, devices))
+}
+
+/// Puts a folder in memory in the place of the root, with everything in it that was there.
+fn copy_root(who: &Who) -> Result<(), Error> {
+    let root = Path::new("/");
+    let action = "copying the folder /";
+    let old = File::open(root).map_err(failed(action))?;
+    let entries = entries(&old, root, who)?;
+    let (stage, old_place) = (Path::new(STAGE), Path::new(STAGE).join(OLD));
+    mount::memory(stage, &like(&old, root)?)?;
+    fs::create_dir(&old_place).map_err(failed("making a folder for the old root"))?;
+    mount::become_root(stage, &old_place)?;
+    let new = File::open(root).map_err(failed(action))?;
+    // The rest is copied by paths in /proc.
+    let proc = Path::new("/proc");
+    fs::create_dir(proc).map_err(failed(action))?;
+    mount::bind(&root.join(OLD).join("proc"), proc)?;
+    let mut rest = entries.iter().filter(|name| *name != "proc");
+    rest.try_for_each(|name| entry_copy(&old, &new, name, false))?;
+    leave_old_root()
+}
+
+/// Detaches the old root. It is never there while places of mounts are made: as the container's own,
+/// they would be made in the file system of the host.
+pub(super) fn leave_old_root() -> Result<(), Error> {
+    let old = Path::new("/").join(OLD);
     mount::unmount(&old)?;
     fs::remove_dir(&old).map_err(failed("removing the folder of the old root"))
 }
 
 /// The names in a folder, without devices that the user of the container cannot open: those are
 /// most of /dev, and each name is a mount.
-fn entries(folder: &Path, who: &Who) -> Result<Vec<OsString>, Error> {
-    let action = format!("copying the folder {}", folder.display());
+fn entries(folder: &File, path: &Path, who: &Who) -> Result<Vec<OsString>, Error> {
+    let action = format!("copying the folder {}", path.display());
     let mut names = Vec::new();
-    for entry in fs::read_dir(folder).map_err(failed(&action))? {
+    for entry in fs::read_dir(own(folder)).map_err(failed(&action))? {
         let entry = entry.map_err(failed(&action))?;
         let kind = entry.file_type().map_err(failed(&action))?;
         let device = kind.is_char_device() || kind.is_block_device();
@@ -279,15 +310,17 @@ fn can_open(who: &Who, file: &fs::Metadata) -> bool {
 }
 
 /// The options of a folder in memory that looks like another.
-fn like(folder: &Path) -> Result<String, Error> {
-    let is = folder.metadata().map_err(failed(&format!("looking at {}", folder.display())))?;
+fn like(folder: &File, path: &Path) -> Result<String, Error> {
+    let is = folder.metadata().map_err(failed(&format!("looking at {}", path.display())))?;
     Ok(format!("mode={:o},uid={},gid={},size=64m", is.mode() & 0o7777, is.uid(), is.gid()))
 }
 
 /// Shows an entry of a folder in a copy of the folder, in which files of devices may work.
-fn entry_copy(from: &Path, to: &Path, devices: bool) -> Result<(), Error> {
-    let action = format!("copying {}", to.display());
-    let metadata = match fs::symlink_metadata(from) {
+fn entry_copy(old: &File, new: &File, name: &OsStr, devices: bool) -> Result<(), Error> {
+    let action = format!("copying {}", name.display());
+    let from = own(old).join(name);
+    let to = own(new).join(name);
+    let metadata = match fs::symlink_metadata(&from) {
         // Devices may be unplugged while /dev is copied.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         found => found.map_err(failed(&action))?,
@@ -295,16 +328,25 @@ fn entry_copy(from: &Path, to: &Path, devices: bool) -> Result<(), Error> {
     let kind = metadata.file_type();
     // A mount of /dev/ptmx alone would not find the terminals in the folder `pts` beside it
     // (fs/devpts/inode.c, devpts_mntget). Without the right to make devices a mount has to do.
-    if devices && (kind.is_char_device() || kind.is_block_device()) && mount::make_device(to, &metadata).is_ok() {
+    if devices && (kind.is_char_device() || kind.is_block_device()) && mount::make_device(&to, &metadata).is_ok() {
         return Ok(());
     }
     if metadata.is_symlink() {
-        let leads = fs::read_link(from).map_err(failed(&action))?;
-        return symlink(leads, to).map_err(failed(&action));
+        let leads = fs::read_link(&from).map_err(failed(&action))?;
+        return symlink(leads, &to).map_err(failed(&action));
     }
-    let made = if metadata.is_dir() { fs::create_dir(to) } else { File::create(to).map(drop) };
-    made.map_err(failed(&action))?;
-    mount::bind(from, to)
+    // A container of the Pod may have replaced it by now, with a link too.
+    let show = || {
+        let source = mount::open_without_links(old, Path::new(name))?;
+        let tree = Tree::copy_open(&source)?;
+        let target = if tree.is_folder()? {
+            mount::open_or_make_folder(new, Path::new(name), None)?
+        } else {
+            mount::make_file(new, Path::new(name))?
+        };
+        tree.attach(&target)
+    };
+    show().map_err(failed(&action))
 }
 
 /// The path by which this process names a file it has opened.
@@ -316,3 +358,6 @@ pub(super) fn failed(action: &str) -> impl FnOnce(io::Error) -> Error {
     let action = action.to_owned();
     move |source| Error::System { action, source }
 }
+
+#[cfg(test)]
+mod tests;

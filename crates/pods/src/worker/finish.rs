@@ -7,7 +7,7 @@ use fairlead_api::{Look, kinds};
 use fairlead_cluster::{Backoff, Delete, Error, retry};
 use tokio::time::timeout;
 
-use super::{EVICTED, Worker};
+use super::Worker;
 use crate::network::{self, Names};
 use crate::shim::pause;
 use crate::unit::{Role, State};
@@ -21,13 +21,14 @@ impl Worker {
     pub(super) async fn wind_up(&mut self) {
         // They would only find what the end of the Pod does to its containers.
         self.restarting_probes.clear();
-        self.storage = None;
         // An evicted Pod has a second, whatever grace period it asks for
         // (pkg/kubelet/eviction/eviction_manager.go, immediateEvictionGracePeriodSeconds).
-        let evicted = self.record.failed.as_ref().is_some_and(|(reason, _)| reason == EVICTED);
-        let grace = evicted.then_some(1);
+        let grace = self.is_evicted().then_some(1);
         let running: Vec<usize> =
             (0..self.record.units.len()).filter(|at| self.record.units[*at].is_running()).collect();
+        if grace.is_some() || running.is_empty() {
+            self.storage = None;
+        }
         for place in &running {
             self.stop(*place, "", grace);
         }

@@ -283,7 +283,9 @@ impl Worker {
         let mut shared_processes = None;
         if self.pod.at("spec").flag("shareProcessNamespace") {
             let folder = self.node.folder(self.record.uid());
-            match container::pause(&self.node.settings, &folder).await {
+            let own_network = !self.pod.at("spec").flag("hostNetwork");
+            let network = own_network.then(|| Names::of(&self.node.settings.data, self.record.uid()).file());
+            match container::pause(&self.node.settings, &folder, network.as_deref()).await {
                 Ok(first) => shared_processes = Some(first),
                 Err(message) => {
                     return self.failed_to_start(place, &Refused { reason: "CreateContainerError", message });

@@ -141,6 +141,27 @@ fn containers_with_images_share_processes_and_have_what_others_have() {
 }
 
 #[test]
+fn places_for_mounts_are_made_in_the_container_and_not_on_the_host() {
+    with_image("places_for_mounts_are_made_in_the_container_and_not_on_the_host", |house| async move {
+        // Below /tmp the root of a container that is being made would hide it.
+        let outside = tempfile::tempdir_in("/var/tmp").unwrap();
+        let old = format!("/.fairlead-old-root{}", outside.path().display());
+        std::os::unix::fs::symlink(&old, house.image_root().join("linked")).unwrap();
+        let mut main = container("c", "mapped", "echo end; sleep 1000");
+        let mounts = [format!("{old}/direct"), "/linked/by-link".to_owned(), "/made/../and/back".to_owned()];
+        let mounts = mounts.map(|path| json!({"name": "data", "mountPath": path}));
+        main.set("volumeMounts", json!(mounts));
+        main.set("terminationMessagePath", format!("{old}/words"));
+        let more = json!({"spec": {"volumes": [{"name": "data", "emptyDir": {}}]}});
+        house.pod_of("places", &[main], more).await;
+        let pod = house.ready("places").await;
+        house.says(&pod, "c", "end").await;
+        let made: Vec<PathBuf> = fs::read_dir(&outside).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert_eq!(made, Vec::<PathBuf>::new());
+    });
+}
+
+#[test]
 fn a_name_may_stand_for_a_command_on_the_machines_files() {
     with_image("a_name_may_stand_for_a_command_on_the_machines_files", |house| async move {
         house.pod_of("hosted", &[json!({"name": "c", "image": "hosted:2"})], json!({})).await;

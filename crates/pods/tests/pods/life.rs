@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use fairlead_api::Look;
+use fairlead_api::{Look, kinds};
+use fairlead_cluster::Patch;
 use serde_json::json;
 
 use crate::house::{KEPT, addresses, condition, get, in_house};
@@ -401,16 +402,19 @@ fn a_pod_that_ends_is_not_killed_by_its_liveness_probe() {
 fn probes_stop_when_a_pod_has_failed() {
     in_house("probes_stop_when_a_pod_has_failed", |house| async move {
         // The process lives on after the end of the Pod has begun, and would fail its probe.
-        let script = "trap 'touch /tmp/ending' TERM; n=0; while test $n -lt 40; do sleep 0.1; test -e /tmp/ending && n=$((n+1)); done; exit 7";
+        let script = "trap 'touch /tmp/ending' TERM; echo waits; n=0; while test $n -lt 40; do sleep 0.1; test -e /tmp/ending && n=$((n+1)); done; exit 7";
         let probe = json!({
             "exec": {"command": ["sh", "-c", "test ! -e /tmp/ending"]}, "periodSeconds": 1, "failureThreshold": 1,
             "timeoutSeconds": 30,
         });
         let more = json!({
             "container": {"livenessProbe": probe},
-            "spec": {"activeDeadlineSeconds": 2, "terminationGracePeriodSeconds": 30},
+            "spec": {"activeDeadlineSeconds": 3600, "terminationGracePeriodSeconds": 30},
         });
-        house.pod("late", &["sh", "-c", script], more).await;
+        let pod = house.pod("late", &["sh", "-c", script], more).await;
+        house.says(&pod, "c", "waits").await;
+        let sooner = Patch::Merge(json!({"spec": {"activeDeadlineSeconds": 1}}));
+        house.cluster.patch(&kinds::POD, "default", "late", &sooner).await.unwrap();
         let ended = |pod: &serde_json::Value| {
             let containers = pod.at("status").list("containerStatuses");
             containers.iter().any(|container| container.at("state").map("terminated").is_some())
@@ -464,8 +468,11 @@ fn events_of_pods_come_from_the_kubelet_of_the_node() {
 #[test]
 fn a_pod_that_uses_more_of_the_disk_than_it_may_is_evicted() {
     in_house("a_pod_that_uses_more_of_the_disk_than_it_may_is_evicted", |house| async move {
-        let write =
-            ["sh", "-c", "head -c 200000 /dev/zero > /fairlead-empty/file; trap '' TERM; while :; do sleep 0.1; done"];
+        let write = [
+            "sh",
+            "-c",
+            "head -c 200000 /dev/urandom > /fairlead-empty/file; trap '' TERM; while :; do sleep 0.1; done",
+        ];
         let pod = |limit: serde_json::Value, resources: serde_json::Value| {
             json!({
                 "container": {"volumeMounts": [{"name": "v", "mountPath": "/fairlead-empty"}], "resources": resources},
@@ -492,5 +499,45 @@ fn a_pod_that_uses_more_of_the_disk_than_it_may_is_evicted() {
             assert_eq!(house.event(name, "Evicted").await, message);
         }
         assert_eq!(house.ready("within").await.at("status").text("phase"), "Running");
+    });
+}
+
+#[test]
+fn an_evicted_pod_has_a_second_even_if_it_is_being_stopped() {
+    in_house("an_evicted_pod_has_a_second_even_if_it_is_being_stopped", |house| async move {
+        let script = "trap 'head -c 200000 /dev/urandom > /fairlead-empty/file' TERM; touch /tmp/ready; echo waits; \
+                      while :; do sleep 0.1; done";
+        let pod = |container: serde_json::Value| {
+            let mut container = container;
+            container.set("volumeMounts", json!([{"name": "v", "mountPath": "/fairlead-empty"}]));
+            json!({
+                "container": container,
+                "metadata": {"finalizers": [crate::house::KEPT]},
+                "spec": {
+                    "volumes": [{"name": "v", "emptyDir": {"sizeLimit": "100Ki"}}],
+                    "terminationGracePeriodSeconds": 3600,
+                },
+            })
+        };
+        let probe = json!({
+            "exec": {"command": ["sh", "-c", "test ! -e /tmp/ready"]}, "periodSeconds": 1, "failureThreshold": 1,
+            "timeoutSeconds": 30,
+        });
+        house.pod("probed", &["sh", "-c", script], pod(json!({"livenessProbe": probe}))).await;
+        let evicted = |pod: &serde_json::Value| {
+            let containers = pod.at("status").list("containerStatuses");
+            let ended = containers.iter().all(|container| container.at("state").map("terminated").is_some());
+            pod.at("status").text("reason") == "Evicted" && ended
+        };
+        house.until("probed", evicted).await;
+        let deleted = house.pod("deleted", &["sh", "-c", script], pod(json!({}))).await;
+        house.says(&deleted, "c", "waits").await;
+        house.delete("deleted", 3600).await;
+        house.until("deleted", evicted).await;
+        assert_eq!(house.end_of("deleted").await.int("exitCode"), 137);
+        let told = house.events("deleted").await.into_iter().filter(|(reason, _)| reason == "Evicted");
+        assert_eq!(told.count(), 1);
+        house.delete("probed", 0).await;
+        house.end_of("probed").await;
     });
 }

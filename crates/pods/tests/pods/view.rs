@@ -272,7 +272,12 @@ fn the_default_seccomp_profile_refuses_system_calls_of_administrators() {
                       python3 -c 'import threading; t = threading.Thread(target=print, args=(\"runs\",)); t.start(); t.join()'; \
                       echo end; sleep 100";
         let profile = |kind: &str| json!({"spec": {"securityContext": {"seccompProfile": {"type": kind}}}});
-        for (name, kind, expected) in [("default", "RuntimeDefault", "2\nruns\nend\n"), ("open", "Unconfined", "0\n")] {
+        // Without a filter of its own a container has that of this process, if it has one.
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let own = status.lines().find_map(|line| line.strip_prefix("Seccomp:")).unwrap().trim();
+        let own = format!("{own}\n");
+        let cases = [("default", "RuntimeDefault", "2\nruns\nend\n"), ("open", "Unconfined", own.as_str())];
+        for (name, kind, expected) in cases {
             house.pod(name, &["sh", "-c", script], profile(kind)).await;
             let pod = house.ready(name).await;
             let said = house.says(&pod, "c", "end").await;
@@ -415,5 +420,36 @@ fn containers_of_a_pod_share_the_network_and_nothing_else() {
         assert!(said.contains("200\n"), "{said}");
         house.says(&pod, "ask", "200\n0\n").await;
         assert_eq!(pod.at("status").list("containerStatuses").len(), 2);
+    });
+}
+
+#[test]
+fn the_file_for_last_words_is_bounded() {
+    in_house("the_file_for_last_words_is_bounded", |house| async move {
+        let script = "head -c 200m /dev/zero > /dev/termination-log 2>/dev/null || echo full; \
+                      printf words > /dev/termination-log; exit 1";
+        house.pod("speaks", &["sh", "-c", script], json!({"spec": {"restartPolicy": "Never"}})).await;
+        let end = |pod: &serde_json::Value| {
+            let containers = pod.at("status").list("containerStatuses");
+            containers.first().map(|container| container.at("state").at("terminated").clone()).unwrap_or_default()
+        };
+        let pod = house.until("speaks", |pod| end(pod).is_object()).await;
+        assert_eq!(end(&pod).text("message"), "words");
+        assert_eq!(house.said(&pod, "c", 0), "full\n");
+    });
+}
+
+#[test]
+fn the_first_process_of_a_pod_has_nothing_of_the_host() {
+    in_house("the_first_process_of_a_pod_has_nothing_of_the_host", |house| async move {
+        let script = "grep -c eth0 /proc/1/net/dev; grep -c '' /proc/1/mountinfo; echo end; sleep 100";
+        house.pod("shares", &["sh", "-c", script], json!({"spec": {"shareProcessNamespace": true}})).await;
+        let pod = house.ready("shares").await;
+        assert_eq!(house.says(&pod, "c", "end").await, "1\n1\nend\n");
+        // A Pod in the host's network has no network of its own to be entered.
+        let spec = json!({"shareProcessNamespace": true, "hostNetwork": true});
+        house.pod("host", &["sh", "-c", script], json!({"spec": spec})).await;
+        let pod = house.ready("host").await;
+        assert_eq!(house.says(&pod, "c", "end").await, "0\n1\nend\n");
     });
 }
