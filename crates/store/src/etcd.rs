@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::task::JoinSet;
@@ -198,7 +199,9 @@ impl Shared {
             // The first request may have been applied, and be the very reason why the second one
             // was refused.
             let unknown = "etcd: the answer to a write was lost; the write may have happened";
-            return Err(Error::Unavailable(unknown.into()));
+            let written = self.written(txn).await.ok_or_else(|| Error::Unavailable(unknown.into()))?;
+            self.tell(written);
+            return Ok(Outcome::Done(written));
         }
         let found = answer.responses.iter().map(|op| match &op.response {
             Some(Response::Range(range)) => range.kvs.first(),
@@ -207,6 +210,39 @@ impl Shared {
         let holds = |(guard, kv): (&Guard, Option<&KeyValue>)| guard.holds(kv.map(|kv| revision(kv.mod_revision)));
         let refused = txn.guards.iter().zip(found).position(|pair| !holds(pair));
         refused.map(Outcome::Refused).ok_or_else(|| Error::Unavailable("etcd refused without a reason".into()))
+    }
+
+    /// Returns the revision at which etcd holds exactly what a transaction writes, if it does and the
+    /// revision is newer than those of the guards. Deletes alone show nothing: another client may
+    /// have deleted the keys.
+    async fn written(&self, txn: &Txn) -> Option<Revision> {
+        let expected = txn.writes.iter().map(|write| match write {
+            Write::Put(key, draft) => (self.reader.outside(key), Some(&draft.json)),
+            Write::Delete(key) => (self.reader.outside(key), None),
+        });
+        let expected: Vec<_> = expected.collect();
+        let read = |key: &Bytes| RequestOp {
+            request: Some(Request::Range(RangeRequest { key: key.clone(), ..RangeRequest::default() })),
+        };
+        // One transaction, so that all keys are read at the same revision.
+        let request =
+            TxnRequest { success: expected.iter().map(|(key, _)| read(key)).collect(), ..TxnRequest::default() };
+        let answer: TxnResponse = self.client.call(TXN, &request, Repeat::Always).await.ok()?;
+        let mut written = None;
+        for (place, (_, value)) in expected.iter().enumerate() {
+            let Some(Response::Range(range)) = &answer.responses.get(place)?.response else { return None };
+            match (range.kvs.first(), value) {
+                (None, None) => {}
+                // All writes of a transaction have the same revision.
+                (Some(kv), Some(value)) if kv.value == **value && written.is_none_or(|at| at == kv.mod_revision) => {
+                    written = Some(kv.mod_revision);
+                }
+                _ => return None,
+            }
+        }
+        let written = revision(written?);
+        let newer = |guard: &Guard| !matches!(guard, Guard::At(_, revision) if *revision >= written);
+        txn.guards.iter().all(newer).then_some(written)
     }
 
     async fn put_for(&self, key: &str, draft: Draft, ttl: Duration) -> Result<(), Error> {

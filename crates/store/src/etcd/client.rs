@@ -44,8 +44,8 @@ pub(super) struct Client {
 pub(super) struct Selected {
     /// Index of the member's endpoint.
     pub(super) member: usize,
-    /// Number of times that the selected member was silent. Answers to requests of an earlier
-    /// number are not waited for if the request can be repeated.
+    /// Number of times that the selected member was left because it was silent. Unlike after
+    /// [`Client::leave`], requests under way at that member have no answer to expect.
     pub(super) silences: u64,
 }
 
@@ -100,7 +100,9 @@ impl Client {
     }
 
     /// Sends a request and waits for its answer. As long as that is safe, the request is sent to
-    /// each member that fails once, and again whenever the selected member was silent.
+    /// each member that fails once, and again whenever another member was selected because this
+    /// one was silent. A member that is only slow gets the request once: the second one would be
+    /// no faster, and adds to the load.
     pub(super) async fn call_counted<Q, A>(
         &self,
         path: &'static str,
@@ -212,7 +214,7 @@ impl Client {
         failed
     }
 
-    /// Selects a member that has answered after the selected one had been silent.
+    /// Selects another member, which has answered while the selected one was silent.
     pub(super) fn select(&self, member: usize) {
         self.selected.send_modify(|selected| {
             selected.member = member;
@@ -220,14 +222,11 @@ impl Client {
         });
     }
 
-    /// Waits until the answer to a request is not worth waiting for.
-    async fn lost(&self, sent: Selected, repeat: Repeat) {
+    /// Waits until the answer to a request is not worth waiting for: its member was left because of
+    /// silence.
+    pub(super) async fn lost(&self, sent: Selected, repeat: Repeat) {
         let mut selected = self.selected.subscribe();
-        let lost = |now: &Selected| {
-            // A write that must not be repeated may still be answered by a member that was silent
-            // and is not any more.
-            now.silences != sent.silences && (repeat == Repeat::Always || now.member != sent.member)
-        };
+        let lost = |now: &Selected| now.silences != sent.silences && now.member != sent.member;
         if selected.wait_for(lost).await.is_err() {
             return std::future::pending().await;
         }

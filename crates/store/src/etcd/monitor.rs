@@ -28,20 +28,23 @@ pub(super) async fn run(client: Client, endpoints: Vec<String>, check: RangeRequ
         tokio::time::sleep(INTERVAL).await;
         let selected = client.selected();
         let Some(member) = answering(&client, selected.member, &check).await else { continue };
+        // A member that answers late, but before the others, is slow and not silent: requests under
+        // way stay where they are.
+        if member == selected.member {
+            continue;
+        }
         // Requests may have found meanwhile that the member fails, and have gone on.
         if client.selected() != selected {
             continue;
         }
-        if member != selected.member {
-            let (from, to) = (&endpoints[selected.member], &endpoints[member]);
-            tracing::warn!("etcd member {from} does not answer; going on with {to}");
-        }
+        let (from, to) = (&endpoints[selected.member], &endpoints[member]);
+        tracing::warn!("etcd member {from} does not answer; going on with {to}");
         client.select(member);
     }
 }
 
-/// Returns the member to go on with if the selected one was silent: the first one that answers, which may be the same.
-/// `None`: it was not silent.
+/// Returns the first member that answers if the selected one was silent for [`SILENCE`]; it may be
+/// the selected one, late. `None`: the selected member was not silent, or none answers.
 async fn answering(client: &Client, selected: usize, check: &RangeRequest) -> Option<usize> {
     let ask = move |member: usize| async move {
         let answer: Result<RangeResponse, _> = client.call_member(member, RANGE, check, client.deadline()).await;

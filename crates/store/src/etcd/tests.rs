@@ -1,6 +1,8 @@
 use std::collections::BTreeSet;
 
-use super::client::Client;
+use futures_util::FutureExt;
+
+use super::client::{Client, Repeat};
 use super::{EtcdOptions, progress_works};
 
 #[tokio::test]
@@ -9,6 +11,21 @@ async fn servers_begin_at_different_members() {
     let options = EtcdOptions { endpoints, ..EtcdOptions::default() };
     let first = |_| Client::new(&options).expect("good endpoints").selected().member;
     assert_eq!((0..200).map(first).collect::<BTreeSet<_>>(), BTreeSet::from([0, 1, 2]));
+}
+
+#[tokio::test]
+async fn requests_are_lost_only_when_another_member_was_selected() {
+    let endpoints: Vec<String> = (1..=2).map(|port| format!("http://127.0.0.1:{port}")).collect();
+    let client = Client::new(&EtcdOptions { endpoints, ..EtcdOptions::default() }).expect("good endpoints");
+    let sent = client.selected();
+    client.select(sent.member);
+    assert_eq!(client.lost(sent, Repeat::Always).now_or_never(), None);
+    client.select(1 - sent.member);
+    assert_eq!(client.lost(sent, Repeat::Always).now_or_never(), Some(()));
+    // A member that was left because of a failure may still answer other requests.
+    let sent = client.selected();
+    client.leave(sent.member, &tonic::Status::unavailable("refused"));
+    assert_eq!(client.lost(sent, Repeat::Always).now_or_never(), None);
 }
 
 #[test]
