@@ -95,7 +95,7 @@ struct Collector {
 struct EndedPods {
     max: usize,
     ages: HashMap<Key, EndedAge>,
-    /// The same Pods in the order in which they are deleted.
+    /// Keys of `ages` in the order in which the Pods are deleted.
     order: BTreeSet<(EndedAge, Key)>,
 }
 
