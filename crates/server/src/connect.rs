@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::auth::rbac::{Attributes, Target as About};
 use crate::auth::{User, web_socket};
 use crate::options::Query;
-use crate::proxy::Wanted;
+use crate::proxy::{self, Wanted};
 use crate::reply::{self, Body};
 use crate::route::Target;
 use crate::{Inner, nodes, object, read};
@@ -133,7 +133,9 @@ pub(crate) async fn node(
     if answer.status() != StatusCode::OK {
         return Err(complaint(answer).await);
     }
-    Ok(streamed(answer, permit))
+    let mut response = streamed(answer, permit);
+    proxy::isolate(response.headers_mut());
+    Ok(response)
 }
 
 /// A stream runs commands, so who may only `get` may not have one, though WebSockets begin with a GET.
@@ -224,17 +226,13 @@ async fn complaint(answer: Response<Incoming>) -> Failure {
     }
 }
 
-/// A Node's answer, passed on as it comes. One that breaks off ends early; there is nobody left to tell.
+/// Returns a Node's answer, passed on as it comes.
 fn streamed(answer: Response<Incoming>, permit: Permit) -> Response<Body> {
     let media = answer.headers().get(http::header::CONTENT_TYPE).cloned();
-    let frames = futures_util::stream::unfold((answer.into_body(), permit), |(mut body, permit)| async move {
-        let frame = body.frame().await?.ok()?;
-        Some((Ok(frame), (body, permit)))
-    });
     let mut response = reply::plain(200, "");
     let media = media.unwrap_or(HeaderValue::from_static("text/plain"));
     response.headers_mut().insert(http::header::CONTENT_TYPE, media);
-    response.map(|_| http_body_util::StreamBody::new(frames).boxed_unsync())
+    response.map(|_| reply::passed_on(answer.into_body(), permit))
 }
 
 /// Copies between the two ends of a stream until one is done or the server stops.

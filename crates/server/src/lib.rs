@@ -411,7 +411,7 @@ impl Call<'_> {
             Operation::Proxy => {
                 let body = self.collect(body, body::MAX_BODY).await?;
                 let _seat = self.seat().await?;
-                return proxy::proxy(self.server, target, self.parts, body.bytes.clone()).await;
+                return proxy::proxy(self.server, user, target, self.parts, body.bytes.clone()).await;
             }
             Operation::Log => return connect::log(self.server, user, target, self.parts, self.query).await,
             Operation::Stream => return connect::stream(self.server, user, target, self.parts, self.query).await,

@@ -2,38 +2,50 @@
 //! endpoint that is a Pod and has that Pod's own address. They must never become a way to reach an
 //! arbitrary address through the API server.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use bytes::Bytes;
 use fairlead_api::value::Value;
-use fairlead_api::{Failure, Look, golang, ip, kinds};
+use fairlead_api::{Failure, Look, golang, kinds};
+use fairlead_runtime::Permit;
 use fairlead_store::Range;
 use http::header::{
-    AUTHORIZATION, CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue, LOCATION, SEC_WEBSOCKET_PROTOCOL,
+    AUTHORIZATION, CONNECTION, CONTENT_SECURITY_POLICY, HOST, HeaderMap, HeaderName, HeaderValue, LOCATION,
+    SEC_WEBSOCKET_PROTOCOL,
 };
 use http::request::Parts;
 use http::{Method, Request, Response, Uri};
-use http_body_util::{BodyExt, Full};
+use http_body_util::Full;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
+use crate::auth::User;
+use crate::pages::cookie;
 use crate::reply::{self, Body};
 use crate::route::Target;
 use crate::{Inner, negotiate, object, read, route};
 
+mod addresses;
 mod links;
 mod tls;
+
+#[cfg(test)]
+mod tests;
 
 /// How long an endpoint may take to accept a connection.
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long an endpoint may take to begin its answer.
 const ANSWER: Duration = Duration::from_secs(30);
+/// Content-Security-Policy of proxied answers: a browser gives them an origin of their own, so that
+/// their scripts cannot act as the page of this server (CSP Level 3, directive `sandbox`).
+const SANDBOX: HeaderValue = HeaderValue::from_static("sandbox allow-scripts allow-forms");
 
 /// Passes a request on to a Service or a Pod.
 pub(crate) async fn proxy(
     server: &Inner,
+    user: &User,
     target: &Target,
     parts: &Parts,
     body: Bytes,
@@ -42,7 +54,8 @@ pub(crate) async fn proxy(
     let named = Target { name: wanted.name.to_owned(), subresource: String::new(), ..target.clone() };
     let object = object::load(target.kind, &*read::find(&*server.store, &named).await?)?;
     let address = if *target.kind == kinds::POD {
-        wanted.pod_address(&object)?
+        let ip = addresses::checked(server, &object, object.at("status").text("podIP")).await?;
+        wanted.pod_address(&object, ip.ok_or_else(|| Failure::bad_request("address not allowed"))?)?
     } else {
         endpoint(server, &named, &wanted.port_name(&object)?).await?
     };
@@ -53,7 +66,9 @@ pub(crate) async fn proxy(
         prefix: format!("/api/v1/namespaces/{}/{}/{}/proxy", target.namespace, target.kind.resource, target.name),
         hosts: [address.to_string(), negotiate::text(&parts.headers, HOST).to_owned()],
     };
-    Ok(links.rewrite_response(forward(&wanted, address, parts, body).await?))
+    let permit = server.shares().stream(user)?;
+    let response = forward(&wanted, address, parts, body, permit).await?;
+    Ok(links.rewrite_response(response))
 }
 
 /// The name of a Service, Pod or Node as it stands before `/proxy`: `[SCHEME:]NAME[:PORT]`.
@@ -81,16 +96,9 @@ impl<'a> Wanted<'a> {
         Ok(Wanted { https: scheme == "https", name, port })
     }
 
-    /// Returns the address of a Pod and the port that is meant: without one, the first that the Pod
-    /// declares, else that of the scheme. What a Pod's status says of its address comes from its
-    /// Node, which must not lead the server elsewhere.
-    fn pod_address(&self, pod: &Value) -> Result<SocketAddr, Failure> {
-        let text = pod.at("status").text("podIP");
-        let ip = text.parse::<IpAddr>().ok().filter(|ip| {
-            let broadcast = IpAddr::from(Ipv4Addr::BROADCAST);
-            ip::endpoint_reasons(text).is_empty() && !ip.is_multicast() && *ip != broadcast
-        });
-        let ip = ip.ok_or_else(|| Failure::bad_request("address not allowed"))?;
+    /// Returns the address of a Pod with the port that is meant: without one, the first that the
+    /// Pod declares, else that of the scheme.
+    fn pod_address(&self, pod: &Value, ip: IpAddr) -> Result<SocketAddr, Failure> {
         if !self.port.is_empty() {
             let port = self.port.parse().ok().filter(|port: &u16| *port > 0);
             let why = || format!("invalid pod request: {} is no port number", golang::quote(self.port));
@@ -153,7 +161,7 @@ struct Candidate {
 impl Candidate {
     /// The address, if it is that of the Pod the endpoint names, and one that may be reached at all.
     async fn checked(&self, server: &Inner, namespace: &str) -> Result<Option<SocketAddr>, Failure> {
-        if self.pod.text("kind") != "Pod" || !ip::endpoint_reasons(&self.address).is_empty() {
+        if self.pod.text("kind") != "Pod" {
             return Ok(None);
         }
         let key = object::key(&kinds::POD, namespace, self.pod.text("name"));
@@ -164,8 +172,12 @@ impl Candidate {
         let status = pod.at("status");
         let own = status.text("podIP") == self.address
             || status.list("podIPs").iter().any(|ip| ip.text("ip") == self.address);
-        let (Ok(ip), Ok(port)) = (self.address.parse::<IpAddr>(), u16::try_from(self.port)) else { return Ok(None) };
-        Ok((same && own).then(|| SocketAddr::new(ip, port)))
+        let Ok(port) = u16::try_from(self.port) else { return Ok(None) };
+        if !same || !own {
+            return Ok(None);
+        }
+        let ip = addresses::checked(server, &pod, &self.address).await?;
+        Ok(ip.map(|ip| SocketAddr::new(ip, port)))
     }
 }
 
@@ -214,11 +226,20 @@ async fn from_endpoints(server: &Inner, service: &Target, port: &str) -> Result<
     Ok(found)
 }
 
+/// Keeps browsers from treating an answer of a Pod or a Node as one of this server: the answer
+/// cannot set the cookie of the page, and runs in a sandbox. A policy of its own holds as well.
+pub(crate) fn isolate(headers: &mut HeaderMap) {
+    cookie::remove_set(headers);
+    headers.append(CONTENT_SECURITY_POLICY, SANDBOX);
+}
+
+/// Sends the request to an address. The permit is held until the body of the answer ends.
 async fn forward(
     wanted: &Wanted<'_>,
     address: SocketAddr,
     parts: &Parts,
     body: Bytes,
+    permit: Permit,
 ) -> Result<Response<Body>, Failure> {
     let failed = |why: String| unavailable(format!("error trying to reach service: {why}"));
     let request = outgoing(address, parts, body).map_err(|error| failed(error.to_string()))?;
@@ -229,9 +250,9 @@ async fn forward(
     let answer = async {
         if wanted.https {
             let stream = tls::connect(stream, address.ip()).await.map_err(|error| error.to_string())?;
-            send(stream, request).await
+            send(stream, request, permit).await
         } else {
-            send(stream, request).await
+            send(stream, request, permit).await
         }
     };
     match tokio::time::timeout(ANSWER, answer).await {
@@ -240,7 +261,7 @@ async fn forward(
     }
 }
 
-async fn send<S>(stream: S, request: Request<Full<Bytes>>) -> Result<Response<Body>, String>
+async fn send<S>(stream: S, request: Request<Full<Bytes>>, permit: Permit) -> Result<Response<Body>, String>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -249,13 +270,8 @@ where
     tokio::spawn(connection);
     let mut response = sender.send_request(request).await.map_err(|error| error.to_string())?;
     drop_hop_by_hop(response.headers_mut());
-    // A body that breaks off ends the answer early; there is nobody left to tell.
-    Ok(response.map(|body| {
-        let frames = http_body_util::BodyStream::new(body);
-        let frames = futures_util::StreamExt::take_while(frames, |frame| std::future::ready(frame.is_ok()));
-        let frames = futures_util::StreamExt::filter_map(frames, |frame| std::future::ready(frame.ok().map(Ok)));
-        http_body_util::StreamBody::new(frames).boxed_unsync()
-    }))
+    isolate(response.headers_mut());
+    Ok(response.map(|body| reply::passed_on(body, permit)))
 }
 
 /// The request as the endpoint gets it: without the client's credentials, which are for us.
@@ -270,6 +286,7 @@ fn outgoing(address: SocketAddr, parts: &Parts, body: Bytes) -> Result<Request<F
     let mut headers = parts.headers.clone();
     drop_hop_by_hop(&mut headers);
     headers.remove(AUTHORIZATION);
+    cookie::remove_secrets(&mut headers);
     // A token may be among them, and no WebSocket is passed on.
     headers.remove(SEC_WEBSOCKET_PROTOCOL);
     let private: Vec<HeaderName> =

@@ -7,11 +7,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use fairlead_api::value::Value;
 use fairlead_api::{Failure, Kind, Look, proto};
+use fairlead_runtime::Permit;
 use fairlead_store::Entry;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER, VARY};
 use http::{Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Empty, Full};
+use http_body_util::{BodyExt, Empty, Full, StreamBody};
+use hyper::body::Incoming;
 
 use crate::negotiate::{Form, Media, Shape};
 use crate::table;
@@ -180,4 +182,14 @@ pub(crate) fn failure(failure: &Failure, form: Form) -> Response<Body> {
 /// Plain text.
 pub(crate) fn plain(code: u16, text: impl Into<Bytes>) -> Response<Body> {
     respond(code, "text/plain; charset=utf-8", text.into(), false)
+}
+
+/// Returns the body of an answer of a Pod or a Node. The permit is held until the body ends. A body
+/// that breaks off ends early: its status has been sent, so the client cannot be told.
+pub(crate) fn passed_on(body: Incoming, permit: Permit) -> Body {
+    let frames = futures_util::stream::unfold((body, permit), |(mut body, permit)| async move {
+        let frame = body.frame().await?.ok()?;
+        Some((Ok(frame), (body, permit)))
+    });
+    StreamBody::new(frames).boxed_unsync()
 }

@@ -13,7 +13,8 @@ use tokio::time::Instant;
 use crate::auth::User;
 use crate::serve::in_flight::{self, Bounds, Class, Seat, Seats};
 
-/// Maximum number of logs, commands and port-forwards, and the part of them that one user may have.
+/// Maximum number of logs, commands, port-forwards and proxied requests, and the part of them that
+/// one user may have.
 const STREAMS: Limits = Limits { total: 1_000, per_sender: 250 };
 /// Maximum number of watches of users, and of one user.
 const WATCHES: Limits = Limits { total: 5_000, per_sender: 1_000 };
@@ -108,9 +109,9 @@ impl Shares {
         acquire(budget, user, "watches")
     }
 
-    /// Acquires a log, a command or a port-forward, or refuses it with 429.
+    /// Acquires a log, a command, a port-forward or a proxied request, or refuses it with 429.
     pub(crate) fn stream(&self, user: &User) -> Result<Permit, Failure> {
-        acquire(&self.streams, user, "logs, commands and port-forwards")
+        acquire(&self.streams, user, "logs, commands, port-forwards and proxied requests")
     }
 
     /// Reads a body whole, up to a limit. A body that comes too slowly is given up. Without a user

@@ -2,7 +2,7 @@
 //! name, and other sites can make it send requests: nobody is known by a cookie unless the page itself asks.
 
 use fairlead_api::Failure;
-use http::header::{AUTHORIZATION, COOKIE, HOST, HeaderMap, ORIGIN, UPGRADE};
+use http::header::{AUTHORIZATION, COOKIE, HOST, HeaderMap, ORIGIN, SET_COOKIE, UPGRADE};
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method};
 
@@ -37,6 +37,44 @@ pub(super) fn set(id: &str) -> String {
 /// The header that takes it away.
 pub(super) fn remove() -> String {
     format!("{NAME}=; Path=/; Secure; HttpOnly; SameSite=Strict; Max-Age=0")
+}
+
+/// Removes the secrets of a session from a request that is passed on. Other cookies stay.
+pub(crate) fn remove_secrets(headers: &mut HeaderMap) {
+    headers.remove(PROOF);
+    keep_values(headers, COOKIE, |line| {
+        let pairs = line.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
+        let others: Vec<&[u8]> = pairs.filter(|pair| !is_own(pair)).collect();
+        Some(others.join(&b"; "[..])).filter(|line| !line.is_empty())
+    });
+}
+
+/// Removes the cookie of sessions from an answer of another server: it is not theirs to set.
+pub(crate) fn remove_set(headers: &mut HeaderMap) {
+    keep_values(headers, SET_COOKIE, |line| {
+        let pair = line.split(|byte| *byte == b';').next().unwrap_or_default();
+        (!is_own(pair)).then(|| line.to_vec())
+    });
+}
+
+/// Returns true for `NAME=VALUE` or `NAME` with the name of our cookie. Some browsers take
+/// `=NAME=VALUE` for a cookie without a name and send it back as `NAME=VALUE` (RFC 6265bis asks
+/// for the refusal of such cookies).
+fn is_own(pair: &[u8]) -> bool {
+    let start = pair.iter().position(|byte| *byte != b'=' && !byte.is_ascii_whitespace()).unwrap_or(pair.len());
+    let name = pair[start..].split(|byte| *byte == b'=').next().unwrap_or_default();
+    name.trim_ascii().eq_ignore_ascii_case(NAME.as_bytes())
+}
+
+/// Replaces each value of a header by what `keep` makes of it.
+fn keep_values(headers: &mut HeaderMap, name: HeaderName, keep: impl Fn(&[u8]) -> Option<Vec<u8>>) {
+    let kept: Vec<_> = headers.get_all(&name).iter().filter_map(|value| keep(value.as_bytes())).collect();
+    headers.remove(&name);
+    for value in kept {
+        if let Ok(value) = HeaderValue::from_bytes(&value) {
+            headers.append(&name, value);
+        }
+    }
 }
 
 /// Whether a request comes from the page that signed in to the session whose cookie it has.

@@ -1,5 +1,7 @@
 //! Requests that are passed on to Pods and Nodes, as far as they need no network; evictions; and answers that are no objects.
 
+use std::convert::Infallible;
+
 use fairlead_server::{Admission, Authorization, NodeDialer};
 use http::Request;
 use http_body_util::{BodyExt, Full};
@@ -7,7 +9,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tower::Service;
 
-use crate::world::{TestServer, admin};
+use crate::world::{SERVICES, TestServer, admin};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
@@ -19,6 +21,11 @@ async fn server() -> TestServer {
 async fn make_pod(server: &TestServer, name: &str, status: Value) -> Value {
     let spec = json!({"containers": [{"name": "c", "image": "i"}], "nodeName": "n"});
     server.make(PODS, json!({"metadata": {"name": name}, "spec": spec})).await;
+    report(server, name, status).await
+}
+
+/// Writes these fields of the status of a Pod, as its Node does.
+async fn report(server: &TestServer, name: &str, status: Value) -> Value {
     let patch = json!({"status": status}).to_string();
     let path = format!("{PODS}/{name}/status");
     let answer = server.send_as(admin(), "PATCH", &path, "application/merge-patch+json", patch).await;
@@ -55,6 +62,102 @@ async fn a_request_goes_to_the_address_of_a_pod_and_nowhere_else() {
     refused(&server, &format!("{PODS}/absent:80/proxy/"), 404, "pods \"absent\" not found").await;
 }
 
+/// A server with a Node `n` that has a range for Pods and an address of its own.
+async fn server_with_range() -> TestServer {
+    let server = server().await;
+    let addresses = json!([{"type": "Hostname", "address": "n"}, {"type": "InternalIP", "address": "192.0.2.7"}]);
+    let node = json!({
+        "metadata": {"name": "n"},
+        "spec": {"podCIDRs": ["10.244.1.0/24", "fd00:1::/64"]},
+        "status": {"addresses": addresses},
+    });
+    server.make("/api/v1/nodes", node).await;
+    server
+}
+
+/// Pods of the Node `n` as their Node reports them: name, hostNetwork, address, and true if the
+/// Node may give a Pod that address.
+const REPORTED: [(&str, bool, &str, bool); 8] = [
+    ("own", false, "10.244.1.9", true),
+    ("own6", false, "fd00:1::9", true),
+    ("other-node", false, "10.244.2.9", false),
+    ("elsewhere", false, "198.51.100.1", false),
+    ("elsewhere6", false, "fd00:2::9", false),
+    ("machine", false, "192.0.2.7", false),
+    ("host", true, "192.0.2.7", true),
+    ("host-elsewhere", true, "192.0.2.8", false),
+];
+
+async fn report_pods(server: &TestServer) {
+    for (name, host_network, ip, _) in REPORTED {
+        let spec = json!({"containers": [{"name": "c", "image": "i"}], "nodeName": "n", "hostNetwork": host_network});
+        server.make(PODS, json!({"metadata": {"name": name}, "spec": spec})).await;
+        report(server, name, json!({"phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}]})).await;
+    }
+}
+
+#[tokio::test]
+async fn a_node_cannot_lead_the_proxy_of_its_pods_elsewhere() {
+    let server = server_with_range().await;
+    report_pods(&server).await;
+    for (name, _, _, allowed) in REPORTED {
+        // The address is checked before the port, so nothing is sent.
+        let path = format!("{PODS}/{name}:web/proxy/");
+        let why = if allowed { "invalid pod request: \"web\" is no port number" } else { "address not allowed" };
+        refused(&server, &path, 400, why).await;
+    }
+}
+
+/// Maximum number of logs, commands, port-forwards and proxied requests of one user.
+const STREAMS: usize = 250;
+
+#[tokio::test]
+async fn requests_that_are_passed_on_count_as_streams_of_their_user() {
+    let server = server_with_range().await;
+    report_pods(&server).await;
+    for (name, _, ip, _) in REPORTED {
+        server.make(SERVICES, json!({"metadata": {"name": name}, "spec": {"ports": [{"port": 80}]}})).await;
+        let family = if ip.contains(':') { "IPv6" } else { "IPv4" };
+        let slice = json!({
+            "metadata": {"name": name, "labels": {"kubernetes.io/service-name": name}},
+            "addressType": family,
+            "ports": [{"name": "", "port": 80}],
+            "endpoints": [{"addresses": [ip], "targetRef": {"kind": "Pod", "namespace": "default", "name": name}}],
+        });
+        server.make("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", slice).await;
+    }
+    let dialer = NodeDialer::local();
+    dialer.add("n", || {
+        let (near, far) = tokio::io::duplex(4096);
+        let answer = hyper::service::service_fn(|_: Request<hyper::body::Incoming>| async {
+            let never = futures_util::stream::pending::<Result<hyper::body::Frame<bytes::Bytes>, Infallible>>();
+            Ok::<_, Infallible>(http::Response::new(http_body_util::StreamBody::new(never)))
+        });
+        let agent = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(far), answer);
+        tokio::spawn(async move { drop(agent.await) });
+        near
+    });
+    server.server.reach_nodes_by(dialer);
+    let mut open = Vec::new();
+    for _ in 0..STREAMS {
+        let request = Request::get("/api/v1/nodes/n/proxy/metrics").body(Full::new(bytes::Bytes::new()));
+        let answer = server.server.local(admin()).call(request.expect("a request")).await.expect("an answer");
+        assert_eq!(answer.status(), 200);
+        open.push(answer);
+    }
+    // With all streams in use nothing is sent, and what may not be reached is still told apart.
+    for (name, _, _, allowed) in REPORTED {
+        let answer = server.send(admin(), "GET", &format!("{PODS}/{name}:80/proxy/"), "").await;
+        assert_eq!(answer.code, if allowed { 429 } else { 400 }, "{name}: {}", answer.body);
+        let answer = server.send(admin(), "GET", &format!("{SERVICES}/{name}/proxy/"), "").await;
+        assert_eq!(answer.code, if allowed { 429 } else { 503 }, "{name}: {}", answer.body);
+        let why = answer.body["message"].as_str().unwrap_or_default();
+        let want = if allowed { "too many logs, commands" } else { "no endpoints available for service" };
+        assert!(why.starts_with(want), "{name}: {why}");
+    }
+    drop(open);
+}
+
 #[tokio::test]
 async fn who_may_not_use_the_proxy_of_a_pod_is_refused() {
     let server = server().await;
@@ -78,7 +181,7 @@ async fn server_with_node(port: u16) -> TestServer {
         let (near, far) = tokio::io::duplex(4096);
         let answer = hyper::service::service_fn(|request: Request<hyper::body::Incoming>| async move {
             let path = request.uri().to_string();
-            Ok::<_, std::convert::Infallible>(http::Response::new(Full::new(bytes::Bytes::from(path))))
+            Ok::<_, Infallible>(http::Response::new(Full::new(bytes::Bytes::from(path))))
         });
         let agent = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(far), answer);
         tokio::spawn(async move { drop(agent.await) });
@@ -105,6 +208,10 @@ async fn an_agent_is_asked_with_and_without_its_port_and_no_other_port() {
             let answer = text(&server, &format!("/api/v1/nodes/{name}/proxy/metrics?a=b")).await;
             assert_eq!(answer, (200, "/metrics?a=b".to_owned()), "{name}");
         }
+        let request = Request::get("/api/v1/nodes/n/proxy/metrics").body(Full::new(bytes::Bytes::new()));
+        let answer = server.server.local(admin()).call(request.expect("a request")).await.expect("an answer");
+        let policy = answer.headers().get("content-security-policy").map(|value| value.to_str().expect("text"));
+        assert_eq!(policy, Some("sandbox allow-scripts allow-forms"));
         let why = format!("nodes \"n:22\" is forbidden: of a node, only port {port} of its agent is reached");
         refused(&server, "/api/v1/nodes/n:22/proxy/metrics", 403, &why).await;
         refused(&server, "/api/v1/nodes/ftp:n:22/proxy/metrics", 400, "invalid node request \"ftp:n:22\"").await;

@@ -95,3 +95,41 @@ fn who_only_looks_writes_nothing_and_nobody_opens_a_stream() {
     check_heard(true, "GET host: h | upgrade: websocket", false);
     check_heard(false, "GET host: h | upgrade: SPDY/3.1", false);
 }
+
+#[track_caller]
+fn check_secrets(headers: &str, want: &[(&str, &str)]) {
+    let mut headers = request(&format!("GET {headers}")).headers;
+    remove_secrets(&mut headers);
+    let got: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
+    assert_eq!(got, want);
+}
+
+#[test]
+fn secrets_of_a_session_are_not_passed_on() {
+    check_secrets("cookie: __Host-fairlead=abc | x-fairlead-proof: secret", &[]);
+    check_secrets("cookie: a=b; __Host-fairlead=abc;c=d", &[("cookie", "a=b; c=d")]);
+    check_secrets("cookie: a=b | cookie: __Host-fairlead=abc | cookie: c", &[("cookie", "a=b"), ("cookie", "c")]);
+    check_secrets("cookie: __Host-fairlead=abc; __HOST-Fairlead =d; __Host-fairlead", &[]);
+    check_secrets(
+        "cookie: __Host-fairlead2=abc; d=__Host-fairlead",
+        &[("cookie", "__Host-fairlead2=abc; d=__Host-fairlead")],
+    );
+    let mut headers = HeaderMap::new();
+    headers.insert(COOKIE, HeaderValue::from_bytes(b"a=\xff; __Host-fairlead=abc").unwrap());
+    remove_secrets(&mut headers);
+    assert_eq!(headers[COOKIE].as_bytes(), b"a=\xff");
+}
+
+#[test]
+fn another_server_cannot_set_the_cookie_of_sessions() {
+    let mut headers = HeaderMap::new();
+    let own =
+        ["__Host-fairlead=x; Path=/; Secure", " __host-Fairlead = x", "=__Host-fairlead=x", "__Host-fairlead;a=b"];
+    let others = ["a=b; Path=/", "__Host-fairlead2=x", "a=__Host-fairlead"];
+    for value in own.iter().chain(&others) {
+        headers.append(SET_COOKIE, HeaderValue::from_static(value));
+    }
+    remove_set(&mut headers);
+    let left: Vec<_> = headers.get_all(SET_COOKIE).iter().map(|value| value.to_str().unwrap()).collect();
+    assert_eq!(left, others);
+}
