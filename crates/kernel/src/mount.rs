@@ -138,8 +138,8 @@ pub fn open_below(folder: &File, path: &Path) -> io::Result<File> {
     calls::open_below(folder.as_fd(), &text(path)?).map(File::from)
 }
 
-/// Opens a path below a folder. A link anywhere in it is an error, even if it leads to a place below
-/// the folder.
+/// Opens a path below a folder. A link anywhere in it is an error, even if it leads to a place
+/// below the folder.
 pub fn open_without_links(folder: &File, path: &Path) -> io::Result<File> {
     calls::open_without_links(folder.as_fd(), &text(path)?).map(File::from)
 }

@@ -45,7 +45,8 @@ pub(crate) const SHARED_MEMORY: &str = "/dev/shm";
 const TMP_FOLDER: &str = ".tmp";
 /// Folder in [`TMP_FOLDER`] with the files of termination messages, which no container sees.
 const WORDS: &str = "words";
-/// Room for temporary files of a Pod, in /tmp and /var/tmp together, and for last words. More is had by an emptyDir.
+/// Room for temporary files of a Pod, in /tmp and /var/tmp together, and for termination messages.
+/// More is had by an emptyDir.
 const TMP_SIZE: &str = "size=128m,nr_inodes=16k,mode=0755";
 /// Room for shared memory of a Pod, as container run times have it.
 const SHARED_MEMORY_SIZE: &str = "size=64m,nr_inodes=16k,mode=1777";
@@ -84,7 +85,7 @@ fn make_private(base: &Path) -> Result<Vec<(PathBuf, &'static str)>, String> {
 }
 
 /// Returns the folder for the files of termination messages of a Pod whose state is in a folder. It
-/// shares the bounded room of the Pod's temporary files: containers write there as much as they like.
+/// shares the bounded room of the Pod's temporary files, as containers may write there at will.
 pub(crate) fn last_words(state: &Path) -> PathBuf {
     state.join("volumes").join(TMP_FOLDER).join(WORDS)
 }

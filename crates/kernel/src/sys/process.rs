@@ -266,7 +266,8 @@ pub(crate) fn open_tree(folder: RawFd, path: &CStr) -> io::Result<OwnedFd> {
 
 /// Attaches a copy made by [`open_tree`] on top of an open file or folder.
 pub(crate) fn move_mount(tree: BorrowedFd<'_>, target: BorrowedFd<'_>) -> io::Result<()> {
-    let (tree, target) = (tree.as_raw_fd(), target.as_raw_fd());
+    let tree = tree.as_raw_fd();
+    let target = target.as_raw_fd();
     let empty = c"".as_ptr();
     let flags = libc::MOVE_MOUNT_F_EMPTY_PATH | libc::MOVE_MOUNT_T_EMPTY_PATH;
     // SAFETY: the empty text ends with NUL and outlives the call.
@@ -315,7 +316,9 @@ pub(crate) fn make_tree_read_only(tree: BorrowedFd<'_>) -> io::Result<()> {
     const NO_SETUID: u64 = 2;
     const NO_DEVICES: u64 = 4;
     let attributes: [u64; 4] = [READ_ONLY | NO_SETUID | NO_DEVICES, 0, 0, 0];
-    let (tree, path, size) = (tree.as_raw_fd(), c"".as_ptr(), size_of_val(&attributes));
+    let tree = tree.as_raw_fd();
+    let path = c"".as_ptr();
+    let size = size_of_val(&attributes);
     let flags = libc::AT_EMPTY_PATH;
     // SAFETY: `attributes` is valid for reads of `size` bytes during the call.
     let done = unsafe { libc::syscall(libc::SYS_mount_setattr, tree, path, flags, attributes.as_ptr(), size) };

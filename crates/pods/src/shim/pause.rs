@@ -72,8 +72,8 @@ const SIGCHLD: i32 = 17;
 const SIGKILL: i32 = 9;
 
 /// Enters the network namespace of the Pod, makes an empty directory the root and gives up all
-/// rights. Containers of the Pod see the network and the mounts of its first process by /proc/1, and
-/// with CAP_SYS_PTRACE they reach its files.
+/// rights. Containers of the Pod see the network and the mounts of its first process by /proc/1,
+/// and with CAP_SYS_PTRACE they reach its files.
 fn leave_host(network: Option<&Path>) -> Result<(), String> {
     let null = File::options().read(true).write(true).open("/dev/null").map_err(text)?;
     process::hold_signals().map_err(text)?;

@@ -150,8 +150,8 @@ fn show(wanted: &Mount, source: &Tree, made: &mut ViewState<'_>) -> Result<Optio
     Ok(Some(target))
 }
 
-/// Makes sure that a place exists, and returns where it really is and the place, opened. Folders that
-/// were made here, or copied, can be written to.
+/// Makes sure that a place exists, and returns its path without links and the place, opened.
+/// Folders that were made here, or copied, can be written to.
 fn place(target: &Path, folder: bool, made: &mut ViewState<'_>) -> Result<(PathBuf, File), Error> {
     let action = format!("making {}", target.display());
     let (known, missing) = resolve(target).map_err(failed(&format!("finding {}", target.display())))?;
@@ -169,9 +169,9 @@ fn place(target: &Path, folder: bool, made: &mut ViewState<'_>) -> Result<(PathB
     Ok((whole, place))
 }
 
-/// Opens a place below the root and makes the folders, or the folders and the file, that are missing
-/// of it. A container of the Pod that runs already may put links into the path at any time, after it
-/// was resolved: a link is an error.
+/// Opens a place below the root and makes the folders, or the folders and the file, that are
+/// missing of it. A container of the Pod that runs already may put links into the path after it was
+/// resolved, so a link is an error.
 fn make_place(root: &File, known: &Path, missing: &[PathBuf], folder: bool) -> io::Result<File> {
     let known = known.strip_prefix("/").unwrap_or(known);
     let known = if known.as_os_str().is_empty() { Path::new(".") } else { known };
@@ -272,8 +272,8 @@ fn copy_root(who: &Who) -> Result<(), Error> {
     leave_old_root()
 }
 
-/// Detaches the old root. It is never there while places of mounts are made: as the container's own,
-/// they would be made in the file system of the host.
+/// Detaches the old root. It is never there while places of mounts are made: places in it would be
+/// made in the file system of the host.
 pub(super) fn leave_old_root() -> Result<(), Error> {
     let old = Path::new("/").join(OLD);
     mount::unmount(&old)?;
