@@ -2,17 +2,22 @@
 //! that exceeds one is evicted, with the kubelet's words (pkg/kubelet/eviction/eviction_manager.go,
 //! localStorageEviction).
 
-use std::fs::{self, File};
+use std::collections::HashSet;
+use std::fs::{self, File, ReadDir};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use fairlead_api::Look;
 use fairlead_api::kinds::pod::requests;
 use fairlead_api::quantity::Quantity;
 use fairlead_kernel::mount;
 use serde_json::Value;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 use crate::volumes::Volumes;
 
@@ -21,9 +26,19 @@ mod tests;
 
 /// The resource that limits the local storage of a container.
 const RESOURCE: &str = "ephemeral-storage";
-/// Maximum number of files and folders that are counted in one measurement. What is beyond is not
-/// counted, as the measurement would take too long.
+/// Maximum number of files and folders in a folder that is measured. A folder with more exceeds
+/// every limit, as counting them would take too long.
 const MOST_FILES: usize = 1_000_000;
+/// Maximum depth of a folder that is measured. A folder with deeper ones exceeds every limit: each
+/// level holds a descriptor and a buffer of 32 KiB while what is below is measured.
+const MOST_LEVELS: usize = 128;
+/// Bytes of a folder that exceeds every limit.
+const TOO_LARGE: u64 = u64::MAX;
+/// Minimum pause after a measurement of a Pod, as a multiple of the time it took, so that a Pod
+/// with many files does not keep the disk busy.
+const REST: u32 = 10;
+/// Number of Pods that are measured at a time.
+static MEASUREMENTS: Semaphore = Semaphore::const_new(1);
 
 /// An amount in bytes, and as the Pod writes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,13 +101,15 @@ impl Limits {
     }
 
     /// Returns the message about the first limit that a Pod exceeds, if it does. A measurement that
-    /// fails is one of nothing.
-    pub(crate) fn exceeded(&self, places: &Places) -> Option<String> {
+    /// fails is one of nothing, and one that is stopped has no result.
+    fn exceeded(&self, places: &Places, stop: &CancellationToken) -> Option<String> {
+        let used = |folder: &Path| used(folder, MOST_FILES, stop);
         let volumes = places.volumes.iter().map(|(name, folder)| (name.clone(), used(folder))).collect();
         let logs = fs::read_dir(&places.logs).into_iter().flatten().flatten();
         let containers =
             logs.map(|entry| (entry.file_name().to_string_lossy().into_owned(), used(&entry.path()))).collect();
-        self.judge(&Usage { volumes, containers })
+        let usage = Usage { volumes, containers };
+        if stop.is_cancelled() { None } else { self.judge(&usage) }
     }
 
     fn judge(&self, usage: &Usage) -> Option<String> {
@@ -102,7 +119,8 @@ impl Limits {
         if let Some(Limit { name, text, .. }) = self.volumes.iter().find(|limit| exceeds(limit, &usage.volumes)) {
             return Some(format!("Usage of EmptyDir volume {name:?} exceeds the limit {text:?}. "));
         }
-        let whole: u64 = usage.volumes.iter().chain(&usage.containers).map(|(_, bytes)| bytes).sum();
+        let parts = usage.volumes.iter().chain(&usage.containers);
+        let whole = parts.fold(0, |sum: u64, (_, bytes)| sum.saturating_add(*bytes));
         if let Some(limit) = self.pod.filter(|limit| whole > *limit) {
             return Some(format!("Pod ephemeral local storage usage exceeds the total limit of containers {limit}. "));
         }
@@ -130,44 +148,72 @@ fn is_on_disk(volume: &Value) -> bool {
     volume.map("emptyDir").is_some() && volume.at("emptyDir").text("medium") != "Memory"
 }
 
-/// Returns the bytes of disk that a folder uses with all that is in it.
-fn used(folder: &Path) -> u64 {
+/// Measures a Pod as soon as no other Pod is measured. Returns the message about the first limit
+/// that the Pod exceeds, and the time until it may be measured again. A caller that drops the
+/// future has to cancel `stop` too, which ends the thread that measures.
+pub(crate) async fn measure(pod: Arc<(Limits, Places)>, stop: CancellationToken) -> (Option<String>, Duration) {
+    let turn = MEASUREMENTS.acquire().await;
+    let measurement = move || {
+        let begun = Instant::now();
+        let exceeded = pod.0.exceeded(&pod.1, &stop);
+        // The turn ends with this thread, even if the future was dropped before.
+        drop(turn);
+        (exceeded, begun.elapsed().saturating_mul(REST))
+    };
+    tokio::task::spawn_blocking(measurement).await.unwrap_or_default()
+}
+
+/// Returns the bytes of disk that a folder uses with all that is in it; [`TOO_LARGE`] if it has
+/// more than `most` entries, or some that are too deep. A measurement that is stopped ends with
+/// what it has found.
+fn used(folder: &Path, most: usize, stop: &CancellationToken) -> u64 {
     let Ok(root) = File::open(folder) else { return 0 };
-    let mut bytes = 0;
-    let mut left = MOST_FILES;
-    let mut folders = vec![PathBuf::from(".")];
-    while let Some(path) = folders.pop() {
-        // A file that cannot be read has just gone.
-        let _ = each_entry(&root, &path, |name, about| {
-            bytes += about.blocks() * 512;
-            if about.is_dir() {
-                folders.push(path.join(name));
-            }
-            left = left.saturating_sub(1);
-            left > 0
-        });
-        if left == 0 {
+    let mut bytes: u64 = 0;
+    let mut left = most;
+    let mut linked = HashSet::new();
+    // The folder that is read, and those that it is in. There is no queue of folders to read: a Pod
+    // can give them names that need gigabytes.
+    let mut path = PathBuf::from(".");
+    let mut levels: Vec<ReadDir> = entries(&root, &path).into_iter().collect();
+    while let Some(level) = levels.last_mut() {
+        if stop.is_cancelled() {
             break;
+        }
+        let Some(Ok(entry)) = level.next() else {
+            levels.pop();
+            path.pop();
+            continue;
+        };
+        if left == 0 {
+            return TOO_LARGE;
+        }
+        left -= 1;
+        // A file that cannot be read has just gone.
+        let Ok(about) = entry.metadata() else { continue };
+        // The links of a file share its blocks.
+        if about.is_dir() || about.nlink() < 2 || linked.insert((about.dev(), about.ino())) {
+            bytes = bytes.saturating_add(about.blocks().saturating_mul(512));
+        }
+        if !about.is_dir() {
+            continue;
+        }
+        if levels.len() == MOST_LEVELS {
+            return TOO_LARGE;
+        }
+        path.push(entry.file_name());
+        match entries(&root, &path) {
+            Ok(level) => levels.push(level),
+            // ENAMETOOLONG: the folder is below more than 4,096 bytes of names.
+            Err(error) if error.kind() == io::ErrorKind::InvalidFilename => return TOO_LARGE,
+            Err(_) => drop(path.pop()),
         }
     }
     bytes
 }
 
-/// Calls a function with the name of each entry of a folder below a root and with what it is, until
-/// the function returns false. Links are not followed, and lead nowhere outside of the root: the
-/// Pod may put one in the place of a folder at any time.
-fn each_entry(
-    root: &File,
-    path: &Path,
-    mut visit: impl FnMut(&std::ffi::OsStr, &fs::Metadata) -> bool,
-) -> io::Result<()> {
+/// Reads a folder below a root. Links lead nowhere outside of the root: the Pod may put one in the
+/// place of a folder at any time.
+fn entries(root: &File, path: &Path) -> io::Result<ReadDir> {
     let folder = mount::open_below(root, path)?;
-    for entry in fs::read_dir(format!("/proc/self/fd/{}", folder.as_raw_fd()))? {
-        let entry = entry?;
-        let Ok(about) = entry.metadata() else { continue };
-        if !visit(&entry.file_name(), &about) {
-            break;
-        }
-    }
-    Ok(())
+    fs::read_dir(format!("/proc/self/fd/{}", folder.as_raw_fd()))
 }

@@ -15,7 +15,7 @@ use crate::probes::{Kind, Probing};
 use crate::record::Admission;
 use crate::refuse::{self, Refused};
 use crate::shim::launch::End;
-use crate::storage::{Limits, Places};
+use crate::storage::{self, Limits, Places};
 use crate::surroundings::{self, Wanted};
 use crate::unit::State;
 use crate::{admit, cgroup, container, node, sockets, volumes};
@@ -236,14 +236,18 @@ impl Worker {
         let (Some(limits), Some(volumes), None) = (Limits::of(&self.pod), &self.volumes, &self.storage) else { return };
         let places = Places::of(&self.pod, volumes, self.node.logs(&self.pod));
         let measured = Arc::new((limits, places));
-        let pause = self.node.settings.measure;
+        let interval = self.node.settings.measure;
         let tell = self.tell.clone();
         let task = tokio::spawn(async move {
+            // A measurement under way ends with this task: the end of the process waits for both.
+            let stop = CancellationToken::new();
+            let _stopped_with_task = stop.clone().drop_guard();
+            let mut pause = interval;
             loop {
                 sleep(pause).await;
-                let known = measured.clone();
-                let exceeded = tokio::task::spawn_blocking(move || known.0.exceeded(&known.1)).await;
-                if let Ok(Some(message)) = exceeded
+                let (exceeded, rest) = storage::measure(measured.clone(), stop.clone()).await;
+                pause = interval.max(rest);
+                if let Some(message) = exceeded
                     && tell.send(Happened::StorageExceeded { message }).await.is_err()
                 {
                     return;
