@@ -34,8 +34,8 @@ const MOST_FILES: usize = 1_000_000;
 const MOST_LEVELS: usize = 128;
 /// Bytes of a folder that exceeds every limit.
 const TOO_LARGE: u64 = u64::MAX;
-/// Minimum pause after a measurement of a Pod, as a multiple of the time it took, so that a Pod with
-/// many files does not keep the disk busy.
+/// Minimum pause after a measurement of a Pod, as a multiple of the time it took, so that a Pod
+/// with many files does not keep the disk busy.
 const REST: u32 = 10;
 /// Number of Pods that are measured at a time.
 static MEASUREMENTS: Semaphore = Semaphore::const_new(1);
@@ -149,8 +149,8 @@ fn is_on_disk(volume: &Value) -> bool {
 }
 
 /// Measures a Pod as soon as no other Pod is measured. Returns the message about the first limit
-/// that the Pod exceeds, and the time until it may be measured again. A caller that drops the future
-/// has to cancel `stop` too, which ends the thread that measures.
+/// that the Pod exceeds, and the time until it may be measured again. A caller that drops the
+/// future has to cancel `stop` too, which ends the thread that measures.
 pub(crate) async fn measure(pod: Arc<(Limits, Places)>, stop: CancellationToken) -> (Option<String>, Duration) {
     let turn = MEASUREMENTS.acquire().await;
     let measurement = move || {
@@ -171,8 +171,8 @@ fn used(folder: &Path, most: usize, stop: &CancellationToken) -> u64 {
     let mut bytes: u64 = 0;
     let mut left = most;
     let mut linked = HashSet::new();
-    // The folder that is read, and those that it is in. Only their entries that were not visited yet
-    // are waiting, in the kernel: a queue of folders might have the size of all their names.
+    // The folder that is read, and those that it is in. There is no queue of folders to read: a Pod
+    // can give them names that need gigabytes.
     let mut path = PathBuf::from(".");
     let mut levels: Vec<ReadDir> = entries(&root, &path).into_iter().collect();
     while let Some(level) = levels.last_mut() {
