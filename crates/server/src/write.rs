@@ -290,8 +290,8 @@ impl Request<'_> {
     }
 
     async fn create_by_update(&mut self, mut object: Value) -> Result<Reply, Failure> {
-        let creates = self.kind().traits.create_on_update || self.how == How::Apply;
-        if !(creates && self.target.subresource.is_empty()) {
+        let creates = self.kind().traits.create_on_update && self.target.subresource.is_empty();
+        if !(creates || self.how == How::Apply) {
             return Err(Failure::not_found(subject(self.target)));
         }
         if let Some(user) = self.user {
