@@ -54,6 +54,9 @@ const COMMANDS: &[&str] = &[
     "lb ls",
     "lb describe",
     "lb drain",
+    "image load",
+    "image ls",
+    "image rm",
 ];
 
 #[test]
