@@ -1,6 +1,7 @@
 //! When Pods count as available, and what numbers and percentages of `maxUnavailable` and
 //! `maxSurge` mean.
 
+use std::num::IntErrorKind;
 use std::time::Duration;
 
 use fairlead_api::view::Condition;
@@ -20,17 +21,27 @@ pub(crate) fn after(conditions: &[Condition], min_ready_seconds: i32, now: Times
     Some(Duration::from_nanos(remaining))
 }
 
-/// Returns a number as it is, and a percentage (`25%`) of `total` rounded up. Anything else is
-/// zero.
-pub(crate) fn amount(value: &Value, total: usize) -> usize {
-    let number = |number: &str| number.parse::<usize>().unwrap_or_default();
-    match value.as_str() {
-        Some(text) => match text.strip_suffix('%') {
-            Some(percent) => number(percent).saturating_mul(total).div_ceil(100),
-            None => number(text),
-        },
-        None => value.as_u64().and_then(|number| usize::try_from(number).ok()).unwrap_or_default(),
+/// Returns a number as it is, and a percentage (`25%`) of `total`, rounded. A percentage that is too
+/// large for its type counts as the greatest; anything else is zero.
+pub(crate) fn int_or_percent(value: &Value, total: i32, round_up: bool) -> i32 {
+    if let Some(number) = value.as_i64() {
+        return i32::try_from(number).unwrap_or(i32::MAX);
     }
+    let percent = value.as_str().and_then(|text| text.strip_suffix('%'));
+    let percent = match percent.map(str::parse::<i64>) {
+        Some(Ok(percent)) => percent,
+        Some(Err(error)) if *error.kind() == IntErrorKind::PosOverflow => i64::MAX,
+        _ => 0,
+    };
+    let product = percent.saturating_mul(i64::from(total));
+    let number = if round_up { product.saturating_add(99).div_euclid(100) } else { product.div_euclid(100) };
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
+
+/// Returns what [`int_or_percent`] does, rounded up, as a number of Pods.
+pub(crate) fn amount(value: &Value, total: usize) -> usize {
+    let total = i32::try_from(total).unwrap_or(i32::MAX);
+    usize::try_from(int_or_percent(value, total, true)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -46,7 +57,9 @@ mod tests {
         check(json!("25%"), 10, 3);
         check(json!("0%"), 10, 0);
         check(json!("100%"), 3, 3);
-        check(json!("2"), 10, 2);
+        // Validation refuses a string without the sign.
+        check(json!("2"), 10, 0);
+        check(json!("99999999999999999999%"), 10, i32::MAX as usize);
         check(Value::Null, 10, 0);
         check(json!(-1), 10, 0);
         check(json!("x%"), 10, 0);

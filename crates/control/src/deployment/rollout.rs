@@ -4,7 +4,6 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::num::IntErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +13,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{conditions, revision};
+use crate::availability::int_or_percent;
 
 /// A ReplicaSet as it should be.
 #[derive(Debug, Clone)]
@@ -579,22 +579,6 @@ impl PlannedSet {
 /// Sum of numbers that users give; at most the greatest number.
 fn sum(numbers: impl Iterator<Item = i32>) -> i32 {
     numbers.fold(0, i32::saturating_add)
-}
-
-/// A number, or a percentage of `total` as a number.
-fn int_or_percent(value: &Value, total: i32, round_up: bool) -> i32 {
-    if let Some(number) = value.as_i64() {
-        return i32::try_from(number).unwrap_or(i32::MAX);
-    }
-    let percent = value.as_str().and_then(|text| text.strip_suffix('%'));
-    let percent = match percent.map(str::parse::<i64>) {
-        Some(Ok(percent)) => percent,
-        Some(Err(error)) if *error.kind() == IntErrorKind::PosOverflow => i64::MAX,
-        _ => 0,
-    };
-    let product = percent.saturating_mul(i64::from(total));
-    let number = if round_up { product.saturating_add(99).div_euclid(100) } else { product.div_euclid(100) };
-    i32::try_from(number).unwrap_or(i32::MAX)
 }
 
 /// The labels of a template with the hash of its ReplicaSet.
